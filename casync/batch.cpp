@@ -8,14 +8,14 @@ namespace {
 
 using Edge = std::pair<TaskId, TaskId>;
 
-/// A task that may be batched, with what batches are made by. Those of one form come in the order
-/// in which resources serve, which is the same on every node of a cluster that can be folded.
+/// A task that may be batched, with the criteria of batches. Candidates of one form are sorted in
+/// the order of service, which is the same on every node of a cluster that can be folded.
 struct Candidate {
   std::uint32_t representative;
   std::uint32_t depth;
   Kind kind;
   std::int8_t algorithm;
-  /// A Decode that adds, or that gathers, costs another time than one that overwrites.
+  /// Separates Decodes that add or gather from those that overwrite, as their costs differ.
   TaskFlags decodes;
   Picoseconds ready;
   std::uint32_t gradient;
@@ -33,7 +33,7 @@ std::int64_t slice_bytes(const Task& task) {
 }
 
 std::vector<std::uint32_t> depths(const GraphBuilder& builder) {
-  // Edges by their target, since all predecessors of a task come before it.
+  // Goes through edges by target: all predecessors of a task have lower ids.
   std::vector<Edge> by_target(builder.edges().begin(), builder.edges().end());
   std::sort(by_target.begin(), by_target.end(),
             [](const Edge& a, const Edge& b) { return a.second < b.second; });
@@ -74,7 +74,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
   return found;
 }
 
-/// Per task, the leader of the batch that it is a member of.
+/// Per task, the leader of its batch.
 std::vector<TaskId> choose_leaders(GraphBuilder& builder, const Aggregation& rule,
                                    const std::vector<Candidate>& candidates) {
   std::vector<TaskId> leader(builder.size(), kNoIndex);

@@ -10,15 +10,15 @@ struct Model;
 
 namespace hipress::casync {
 
-/// What computing tasks keep busy of their host while they run at full speed.
+/// CPU load and memory traffic of computing tasks on their host, at full speed.
 struct Computing {
   /// Threads of a rank; 0: computation occupies nothing that others need.
   int threads = 0;
   /// Cores, on average; at most `threads`.
   double forward = 0, backward = 0, steps = 0;
-  /// The same per gradient, of the Backward task that completes it; empty: `backward`.
+  /// Cores of the Backward task that completes each gradient; empty: `backward` for all.
   std::vector<double> of_gradients = {};
-  /// Bytes per second that a rank reads and writes in its host's memory; 0: not said.
+  /// Bytes per second that a rank reads and writes in its host's memory; 0 if unknown.
   double memory_traffic = 0;
 
   double cores(const Task& task) const {
@@ -29,10 +29,10 @@ struct Computing {
   bool operator==(const Computing&) const = default;
 };
 
-/// Whether Backward tasks are of one gradient each.
+/// Granularity of Backward tasks: one gradient each, or several.
 enum class BackwardTasks : std::uint8_t { kOfGradients, kOfSeveral };
 
-/// Of a rank that trains the model.
+/// Load of one rank that trains the model. `of_gradients` stays empty with kOfSeveral.
 Computing computing_of(const models::Model& model, BackwardTasks tasks);
 
 }  // namespace hipress::casync

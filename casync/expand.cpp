@@ -22,8 +22,8 @@ std::vector<ForwardStep> whole_forward(const models::Model& model) {
   return {{0, from_seconds(models::before_backward_s(model))}};
 }
 
-/// Forward gradient by gradient, the last of backward first; further micro-steps are a part of the
-/// last one. Lengths are differences of rounded times, so that they add up.
+/// One part of Forward per gradient, the last of backward first. The last part includes further
+/// micro-steps. Lengths are differences of rounded times, so that they add up.
 std::vector<ForwardStep> forward_by_gradient(const models::Model& model) {
   std::vector<std::uint32_t> order = backward_order(model);
   if (order.empty()) return whole_forward(model);
@@ -59,13 +59,13 @@ bool fills_slice(const Task& task) {
 
 /// Adds period after period of the schedule to a graph.
 ///
-/// Where a node has several GPUs and the schedule several steps, the GPUs average every step: each
-/// unit is reduced and broadcast in its node, and what the node's weights have thereby moved by is
-/// what nodes synchronise. It is equal on a node's GPUs, so each takes its share without another
-/// reduction, and a broadcast behind it gives them all of it.
+/// With several GPUs per node and several steps per period, the GPUs of a node average every step:
+/// each unit is reduced and broadcast within the node. Nodes then synchronise the change of their
+/// weights. That change is equal on a node's GPUs, so each GPU takes its share without another
+/// reduction, and a LocalBroadcast after the synchronisation gives them all of it.
 class Expansion {
  public:
-  /// `lasts`: what begins in one period is awaited in the next.
+  /// `lasts`: synchronisations may begin in one period and be awaited in the next.
   Expansion(const models::Model& model, const Plan& plan, bool lasts, Folding folding)
       : model_(model),
         plan_(plan),
@@ -89,7 +89,7 @@ class Expansion {
     sends_ = values_;
   }
 
-  /// One period of the schedule, step by step.
+  /// Adds one period of the schedule, step by step.
   void add_period() {
     for (std::uint32_t step = 0; step < layout_.timetable.steps; ++step) {
       if (begins_[step].empty() && awaited_[step].empty() && !averages_in_nodes_) {
@@ -138,7 +138,7 @@ class Expansion {
   std::uint32_t representatives() const { return builder_.folded() ? 1 : plan_.nodes; }
   std::uint32_t nodes_per_representative() const { return plan_.nodes / representatives(); }
 
-  /// In which steps parts begin and are awaited.
+  /// Records per step the parts that begin and those that are awaited.
   void read_timetable() {
     const Timetable& table = layout_.timetable;
     begins_.resize(table.steps);
@@ -162,7 +162,7 @@ class Expansion {
     return id;
   }
 
-  /// Steps without a word, as one task.
+  /// Steps without communication, as one task.
   void add_plain_steps() {
     if (plain_steps_ == 0) return;
     const Picoseconds step =
@@ -210,7 +210,7 @@ class Expansion {
     }
   }
 
-  /// A task for each gradient that is awaited, with what follows it up to the next.
+  /// One Forward task for each awaited gradient; it includes the computation up to the next one.
   void add_forward(std::uint32_t step, std::uint32_t node) {
     TaskId last = kNoIndex;
     for (const ForwardStep& part : forward_) {
@@ -221,7 +221,8 @@ class Expansion {
     }
   }
 
-  /// A task for each gradient whose synchronisation begins, with what comes before it.
+  /// One Backward task for each gradient whose synchronisation begins; it includes the computation
+  /// before it.
   void add_backward(std::uint32_t step, std::uint32_t node,
                     const std::vector<std::uint32_t>& order) {
     Picoseconds reached{0};
@@ -239,14 +240,14 @@ class Expansion {
     }
   }
 
-  /// What a task is to its node, or in a folded graph to all.
+  /// Enters the task at its node's place in `tasks`; in a folded graph, at all places.
   void on_its_nodes(std::uint32_t node, TaskId id, std::vector<TaskId>& tasks) const {
     tasks.resize(plan_.nodes);
     std::fill_n(tasks.begin() + node, nodes_per_representative(), id);
   }
 
-  /// The forward pass waits for the parts that are awaited in this step, and the backward pass of
-  /// those that begin, until the node has sent what it overwrites.
+  /// The forward pass waits for the parts that this step awaits. The backward pass of a part that
+  /// begins waits until the node has sent the values that it overwrites.
   void wait_for_earlier(std::uint32_t step) {
     for (std::uint32_t gradient = 0; gradient < layout_.gradients; ++gradient) {
       const std::uint32_t unit = layout_.unit_of[gradient];
@@ -273,7 +274,7 @@ class Expansion {
     }
   }
 
-  /// The mean of a unit over each node's GPUs.
+  /// Averages a unit over each node's GPUs.
   void average_in_nodes(std::uint32_t unit) {
     const std::vector<TaskId> sums = reduced(unit, ready_of(unit));
     for (std::uint32_t node = 0; node < representatives(); ++node) {
@@ -283,7 +284,7 @@ class Expansion {
     }
   }
 
-  /// When each node has what it synchronises.
+  /// Per node, the task after which the unit's values are complete.
   std::vector<TaskId> averaged(std::uint32_t unit) const {
     std::vector<TaskId> ready;
     for (const TaskId all : in_nodes_[unit]) {
@@ -300,28 +301,30 @@ class Expansion {
             .algorithm_index = what.algorithm,
             .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
             .root = plan_.root,
+            .rails = plan_.rails,
             // Executors of a graph widen all gradients to fp32.
             .as_stored = !runs_ &&
                          is_stored_as(what, model_, algorithm_at(plan_.algorithms, what.algorithm)),
             .ready = shared_out(unit)};
   }
 
-  /// When nodes have what is synchronised between them: of several GPUs, each its share.
+  /// Per node, the task after which synchronisation between nodes can start: with several GPUs,
+  /// once each GPU has its share of the sum.
   std::vector<TaskId> shared_out(std::uint32_t unit) {
     if (averages_in_nodes_) return averaged(unit);
     std::vector<TaskId> ready = ready_of(unit);
     if (plan_.gpus_per_node == 1) return ready;
     if (layout_.units[unit].topology->operation == Operation::kMean) return reduced(unit, ready);
-    // One GPU of the root scatters its values, which costs what a reduce-scatter does; on the other
-    // nodes nothing is kept.
+    // One GPU of the root scatters its values, at the cost of a reduce-scatter. The other nodes
+    // keep nothing.
     const TaskId scatter = builder_.add(local_task(Kind::kLocalReduce, unit, plan_.root));
     builder_.edge(ready[plan_.root], scatter);
     ready[plan_.root] = scatter;
     return ready;
   }
 
-  /// On every node: an Encode makes the first factor, whose mean all wait for; another Encode makes
-  /// the next; the last means are decoded. Factors travel as raw values do.
+  /// On every node, one Encode per stage makes a factor, after the mean of the factor before it. A
+  /// Decode follows the last mean. Factors travel like raw values.
   void average_factors(std::uint32_t unit) {
     const Unit& what = layout_.units[unit];
     if (keeps_ends_) sends_[unit].assign(plan_.nodes, {});
@@ -334,6 +337,7 @@ class Expansion {
                     .elements = elements_on_wire(factor),
                     .partitions = layout_.units[factor].partitions,
                     .root = plan_.root,
+                    .rails = plan_.rails,
                     .ready = {}};
       for (std::uint32_t node = 0; node < representatives(); ++node) {
         Task encode = factor_task(Kind::kEncode, unit, node);
@@ -352,8 +356,7 @@ class Expansion {
     }
   }
 
-  /// What a factor has on the wire: room for the longest, where it is to be run, else the mean over
-  /// steps.
+  /// Elements of a factor on the wire: the largest over steps in graphs to run, else the mean.
   std::int64_t elements_on_wire(std::uint32_t factor) const {
     const Unit& unit = layout_.units[factor];
     if (runs_) return unit.elements;
@@ -387,9 +390,9 @@ class Expansion {
         factor, node, layout_.units[factor].elements * static_cast<std::int64_t>(sizeof(float)));
   }
 
-  /// Averages a factor; returns, for each representative, after which tasks its mean is there and
-  /// its sums are no longer read. In a folded graph, what ends on other nodes is what ends on the
-  /// first for other partitions.
+  /// Averages a factor. Returns, for each representative, the tasks after which the mean is
+  /// complete and its sums are no longer read. In a folded graph the tasks of other nodes stand for
+  /// the first node's tasks of other partitions.
   std::vector<std::vector<TaskId>> average(std::uint32_t factor, const UnitWork& work) {
     const TaskId first = builder_.size();
     const std::size_t first_edge = builder_.edges().size();
@@ -417,7 +420,7 @@ class Expansion {
             .kind = kind};
   }
 
-  /// The sums over each node's GPUs, and when they are there.
+  /// Sums a unit over each node's GPUs; returns the LocalReduce of each node.
   std::vector<TaskId> reduced(std::uint32_t unit, const std::vector<TaskId>& ready) {
     std::vector<TaskId> sums;
     for (std::uint32_t node = 0; node < representatives(); ++node) {
@@ -428,8 +431,8 @@ class Expansion {
     return sums;
   }
 
-  /// Hands the mean to each node's GPUs when all of it is there. In a folded graph, what ends on
-  /// other nodes is what ends on the first for other partitions.
+  /// Broadcasts the complete mean to each node's GPUs. In a folded graph the tasks of other nodes
+  /// stand for the first node's tasks of other partitions.
   void broadcast(std::uint32_t unit, const UnitWork& work) {
     std::vector<std::vector<TaskId>>& values = values_[unit];
     for (std::uint32_t representative = 0; representative < representatives(); ++representative) {
@@ -447,7 +450,8 @@ class Expansion {
     if (!keeps_ends_) values_[unit] = sends_[unit] = std::vector<std::vector<TaskId>>(plan_.nodes);
   }
 
-  /// A group is complete when its last member is: on every node a Join waits for all of them.
+  /// Per node, the task after which a unit is complete: a gradient's Backward task, or a new Join
+  /// that waits for all members of a bulk group.
   std::vector<TaskId> ready_of(std::uint32_t unit) {
     const std::vector<std::uint32_t>& members = layout_.units[unit].members;
     if (!layout_.is_group(unit)) return backward_[members.front()];
@@ -460,7 +464,7 @@ class Expansion {
     return ready;
   }
 
-  /// Libraries run collectives one after the other, and all ranks in one order: that of backward.
+  /// Chains a library's collectives: all ranks run them one by one, in the order of backward.
   void order_collectives(TaskId first) {
     std::vector<std::vector<TaskId>> of_unit(layout_.units.size());
     for (TaskId id = first; id < builder_.size(); ++id) {
@@ -477,7 +481,7 @@ class Expansion {
     }
   }
 
-  /// Per node, which tasks leave a unit's mean, and which are the last to read it.
+  /// Per node, the tasks that write a unit's mean, and those that read it last.
   struct Ends {
     std::vector<std::vector<TaskId>> values, sends;
   };
@@ -489,7 +493,7 @@ class Expansion {
     sends_[unit] = std::move(ends.sends);
   }
 
-  /// Of the tasks and edges of a unit, which are those behind the first ones.
+  /// Ends of a unit whose tasks start at `first` and whose edges start at `first_edge`.
   Ends ends_of(TaskId first, std::size_t first_edge) const {
     Ends ends{std::vector<std::vector<TaskId>>(plan_.nodes),
               std::vector<std::vector<TaskId>>(plan_.nodes)};
@@ -514,11 +518,11 @@ class Expansion {
   const Layout layout_;
   const std::vector<ForwardStep> forward_;
   GraphBuilder builder_;
-  bool runs_ = false;                          // not only in simulations
+  bool runs_ = false;                          // the executor runs the graph
   bool sorted_ = true;                         // ids are a topological order
   bool keeps_ends_ = false;                    // for later steps
   bool averages_in_nodes_ = false;             // in every step
-  std::vector<std::vector<TaskId>> in_nodes_;  // per unit and representative: such a mean, the last
+  std::vector<std::vector<TaskId>> in_nodes_;  // per unit and representative: the last such mean
   std::int64_t plain_steps_ = 0;               // to be added
   std::vector<std::vector<std::uint32_t>> begins_, awaited_;  // per step: parts
   std::vector<TaskId> last_compute_, last_collective_;        // per node
@@ -545,7 +549,8 @@ TaskGraph sharded(const models::Model& model, const Plan& plan, int steps, Foldi
   return expand_sharded(model, plan, make_layout(model, plan), steps, folding);
 }
 
-/// One step, in messages.
+/// The graph to run of one step whose shards travel in messages. std::invalid_argument for a
+/// library's collectives, and for several micro-steps.
 TaskGraph sharded_to_run(const models::Model& model, const Plan& plan) {
   const std::string schedule = "schedule " + plan.schedule.text();
   if (!plan.shards_in_messages()) {

@@ -4,13 +4,6 @@
 #include <cstddef>
 
 namespace hipress::casync {
-namespace {
-
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-}  // namespace
 
 std::int64_t FactorSums::most_in(std::int64_t partitions) const {
   return round_up(end, kSliceWord * partitions);

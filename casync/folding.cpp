@@ -7,13 +7,13 @@
 namespace hipress::casync {
 namespace {
 
-/// Slices shorten from the first to the last.
+/// Length of a unit's shortest or longest slice: the last or the first one.
 std::int64_t slice_length(const Unit& unit, SliceLength length) {
   const std::int64_t k = length == SliceLength::kLongest ? 0 : unit.slices() - 1;
   return slice(unit.elements, unit.slices(), k).elements;
 }
 
-/// The units whose values travel.
+/// Units that travel.
 std::vector<std::uint32_t> transferred(const Layout& layout) {
   std::vector<std::uint32_t> units;
   for (const std::uint32_t index : layout.order) {
@@ -28,7 +28,7 @@ std::string describe(const Layout& layout, std::uint32_t unit) {
                                : "gradient " + io::quote(layout.units[unit].name);
 }
 
-/// A layer's passes, its gathers and its reduction, each between Joins.
+/// Number of tasks: per layer two passes, its gathers and its reduction, each between Joins.
 double tasks_in_messages(const Layout& layout, double nodes) {
   double tasks = nodes * 2 * static_cast<double>(layout.order.size());
   for (const Unit& unit : layout.units) {
@@ -47,7 +47,7 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
     return {Foldability::kImpossible,
             "shards travel by " + plan.shards_by + ", each from the node that has it"};
   }
-  // Its collectives are of groups that are all alike, and everything else is each node's own.
+  // All groups of its collectives are alike, and all other tasks are local to a node.
   if (layout.timetable.sharding) return verdict;
   for (const std::uint32_t index : transferred(layout)) {
     const Unit& unit = layout.units[index];
@@ -57,6 +57,10 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
                                             ", which does not look the same from every node"};
     }
     if (unit.topology->form == Topology::Form::kWhole) continue;
+    if (plan.rails > 1) {
+      return {Foldability::kImpossible,
+              "partitions go around " + std::to_string(plan.rails) + " rings"};
+    }
     if (unit.partitions % static_cast<std::int64_t>(plan.nodes) != 0) {
       return {Foldability::kImpossible,
               describe(layout, index) + " has " + std::to_string(unit.partitions) +
@@ -91,7 +95,7 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
   const double nodes = plan.nodes;
   if (layout.timetable.sharding) {
     if (plan.shards_in_messages()) return tasks_in_messages(layout, nodes) * model.micro_steps;
-    // A layer's passes, and three collectives with their Joins and codecs, or five.
+    // Upper bound: a layer has two passes and up to five collectives, each with Joins and codecs.
     constexpr double kMost = 2 + 5 * (3 + 2);
     return nodes * kMost * static_cast<double>(layout.order.size()) * model.micro_steps;
   }

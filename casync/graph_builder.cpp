@@ -15,7 +15,7 @@ namespace {
       ", which ids of 32 bits do not count; give fewer nodes or partitions, or fold it");
 }
 
-/// By counting: linear, and edges of one task keep their order.
+/// Counting sort of edges by source: linear time, and stable.
 Edges compress(std::span<const std::pair<TaskId, TaskId>> edges, std::size_t tasks) {
   Edges rows{std::vector<std::uint32_t>(tasks + 1), std::vector<TaskId>(edges.size())};
   for (const auto& [before, after] : edges) ++rows.starts[before + 1];

@@ -3,25 +3,29 @@
 namespace hipress::casync {
 namespace {
 
-/// Calls `half` with each partition and its number, or in a folded graph with those that stand for
-/// all.
+/// Calls `half` with each partition and its number; in a folded graph, only with those that are
+/// expanded.
 template <class Half>
-void for_partitions(GraphBuilder& builder, const UnitWork& work, const Half& half) {
+void for_partitions(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
+                    const Half& half) {
   for (std::int64_t k = 0; k < work.partitions; k += partition_step(builder)) {
     PartitionTasks tasks(builder, work, k);
     if (tasks.empty()) break;
+    if (halves.rings) tasks.take_rail(work.rails);
     half(tasks, k);
   }
 }
 
-/// The same with the partitions that are scattered or gathered, each with its owner.
+/// Calls `half` with each partition that the unit's nodes scatter or gather, and with its owner.
 template <class Half>
-void for_shards(GraphBuilder& builder, const UnitWork& work, const Half& half) {
+void for_shards(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
+                const Half& half) {
   const std::int64_t stride = work.ranks.stride;
   for (std::int64_t k = work.ranks.first % stride; k < work.partitions; k += stride) {
     PartitionTasks tasks(builder, work, k);
     if (tasks.empty()) break;
-    half(tasks, k / stride);
+    if (halves.rings) tasks.take_rail(work.rails);
+    half(tasks, tasks.number_of(k / stride));
   }
 }
 
@@ -29,7 +33,7 @@ void for_shards(GraphBuilder& builder, const UnitWork& work, const Half& half) {
 
 void expand_mean(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
                  std::int64_t first_owner) {
-  for_partitions(builder, work, [&](PartitionTasks& tasks, std::int64_t k) {
+  for_partitions(builder, work, halves, [&](PartitionTasks& tasks, std::int64_t k) {
     const std::int64_t owner = first_owner + k;
     const TaskId sum = halves.reduce(tasks, work, owner, !tasks.compressed());
     const bool divided = !tasks.compressed() || (halves.partial_sums && tasks.divide_first());
@@ -38,13 +42,13 @@ void expand_mean(GraphBuilder& builder, const UnitWork& work, const Halves& halv
 }
 
 void expand_reduce_scatter(GraphBuilder& builder, const UnitWork& work, const Halves& halves) {
-  for_shards(builder, work, [&](PartitionTasks& tasks, std::int64_t owner) {
+  for_shards(builder, work, halves, [&](PartitionTasks& tasks, std::int64_t owner) {
     halves.reduce(tasks, work, owner, !work.divided);
   });
 }
 
 void expand_gather(GraphBuilder& builder, const UnitWork& work, const Halves& halves) {
-  for_shards(builder, work, [&](PartitionTasks& tasks, std::int64_t owner) {
+  for_shards(builder, work, halves, [&](PartitionTasks& tasks, std::int64_t owner) {
     halves.gather(tasks, owner, work.ready[tasks.node(owner)], kNoFlags);
   });
 }

@@ -18,7 +18,7 @@ std::string_view layer_of(const models::Gradient& gradient) {
   const std::string_view name = gradient.name;
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
-    // A number at the end is the tensor's own, as in "parameters.12".
+    // A number at the end counts tensors, not layers, as in "parameters.12".
     if (end < name.size() && is_number(name.substr(begin, end - begin))) {
       return name.substr(0, end);
     }

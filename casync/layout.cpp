@@ -19,10 +19,6 @@ std::string quoted(const models::Model& model, std::uint32_t gradient) {
 
 constexpr std::int64_t kValueBytes = sizeof(float);
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 class LayoutMaker {
  public:
   LayoutMaker(const models::Model& model, const Plan& plan) : model_(model), plan_(plan) {}
@@ -58,19 +54,20 @@ class LayoutMaker {
     }
     if (plan_.nodes == 0) throw std::invalid_argument("a plan needs at least one node");
     if (plan_.root >= plan_.nodes) {
-      throw std::invalid_argument("root " + std::to_string(plan_.root) + " is none of the plan's " +
-                                  std::to_string(plan_.nodes) + " nodes, which count from 0");
+      throw std::invalid_argument("root " + std::to_string(plan_.root) +
+                                  " is not one of the plan's " + std::to_string(plan_.nodes) +
+                                  " nodes, which count from 0");
     }
     pair_ = topologies_of(plan_.topology, plan_.raw_topology);
     const Topology& topology = *pair_.encoded;
     const Topology& raw = *pair_.raw;
     if (raw.form == Topology::Form::kEncoded) {
-      throw std::invalid_argument("raw gradients cannot go by " + std::string(raw.name) +
-                                  ", which sends encoded ones alone; take " +
+      throw std::invalid_argument("raw gradients cannot use " + std::string(raw.name) +
+                                  ", which sends only encoded ones; take " +
                                   std::string(raw.dense) + " for them");
     }
     if (raw.operation != topology.operation) {
-      throw std::invalid_argument("raw gradients go by " + std::string(raw.name) + " (" +
+      throw std::invalid_argument("raw gradients use " + std::string(raw.name) + " (" +
                                   to_string(raw.operation) + "), others by " +
                                   std::string(topology.name) + " (" +
                                   to_string(topology.operation) + ")");
@@ -121,7 +118,8 @@ class LayoutMaker {
 
   bool shards_in_messages() const { return is_sharded() && plan_.shards_in_messages(); }
 
-  /// What is encoded otherwise than in half precision is encoded once, and never on the way.
+  /// Topology of reductions. Codecs other than half precision encode once at the source, never on
+  /// the way.
   const Topology& reduction_of(const Algorithm* algorithm) const {
     const bool once = algorithm != nullptr && !algorithm->half_precision;
     const std::uint32_t shards = layout_.timetable.sharding->shards(plan_.nodes);
@@ -130,7 +128,7 @@ class LayoutMaker {
     return find_topology(shards_by, Operation::kReduceScatter);
   }
 
-  /// Those of each part, for each time that it is gathered.
+  /// Adds units for the parameters of each part: one per gather.
   void add_parameters() {
     const Sharding& sharding = *layout_.timetable.sharding;
     const std::uint32_t all = sharding.shards(plan_.nodes);
@@ -157,7 +155,8 @@ class LayoutMaker {
     }
   }
 
-  /// Shards of half-precision parameters are sent as they are, which elsewhere is a cast.
+  /// True if a collective sends the gradient's shards as they are stored, in half precision. In
+  /// other plans this is a cast.
   bool is_stored_so(const models::Gradient& gradient, const Algorithm* algorithm) const {
     return is_sharded() && !plan_.shards_in_messages() && algorithm != nullptr &&
            algorithm->half_precision && gradient.dtype != models::Dtype::kFloat32;
@@ -165,7 +164,7 @@ class LayoutMaker {
 
   bool is_sharded() const { return layout_.timetable.sharding.has_value(); }
 
-  /// Groups of neighbours are all nodes.
+  /// Requires group sizes that divide the number of nodes, one GPU per node and no bulk groups.
   void require_shards() const {
     const Sharding& sharding = *layout_.timetable.sharding;
     const auto divide = [&](std::uint32_t part, std::uint32_t whole, const std::string& what) {
@@ -189,19 +188,20 @@ class LayoutMaker {
     }
   }
 
-  /// A codec of one message for each shard, whose state is of this step.
+  /// Requires codecs that encode each shard on its own, without factors or momentum.
   void require_messages_of_shards(std::uint32_t g) const {
     for (const std::int8_t index : {plan_.decisions[g].algorithm, plan_.gather_of(g)}) {
       const Algorithm* const algorithm = algorithm_of(index);
       if (algorithm == nullptr || (!algorithm->is_additive() && !algorithm->own_optimizer))
         continue;
-      throw std::invalid_argument(quoted(model_, g) + " cannot be compressed with " +
-                                  algorithm->name + " by schedule " + plan_.schedule.text() +
-                                  ": shards are encoded each for itself; take another algorithm");
+      throw std::invalid_argument(
+          quoted(model_, g) + " cannot be compressed with " + algorithm->name + " by schedule " +
+          plan_.schedule.text() +
+          ": it cannot encode shards independently of each other; take another algorithm");
     }
   }
 
-  /// A layer is a unit.
+  /// Makes each layer one unit.
   void group_by_part() {
     layers_ = layers_of(model_).names;
     std::vector<std::vector<std::uint32_t>> parts(layout_.timetable.synchronisations.size());
@@ -214,9 +214,9 @@ class LayoutMaker {
     }
   }
 
-  /// A layer may have gradients of several types. Those that go as they are stored then go as the
-  /// others do, in half precision or raw; in messages, a cast for one type is none for another, and
-  /// all are raw.
+  /// Gives one algorithm to a layer with gradients of several types. Gradients that would go as
+  /// they are stored take the algorithm of the others, in half precision or raw. In messages all go
+  /// raw, since a cast to one gradient's type changes another's values.
   void send_types_alike(const std::vector<std::uint32_t>& part) {
     const auto is_stored = [&](std::uint32_t g) {
       const Algorithm* const algorithm = algorithm_of(plan_.decisions[g].algorithm);
@@ -257,7 +257,7 @@ class LayoutMaker {
     return algorithm_at(plan_.algorithms, index);
   }
 
-  /// The remedy where nodes may not have several GPUs.
+  /// Remedy for plans that do not support several GPUs per node.
   std::string gpus_as_nodes() const {
     return "plan for one GPU per node, `nnodes` " +
            std::to_string(std::uint64_t{plan_.nodes} * plan_.gpus_per_node) +
@@ -273,8 +273,7 @@ class LayoutMaker {
     const std::string refusal = algorithm.refusal ? algorithm.refusal(shape) : std::string();
     if (!refusal.empty()) refuse(refusal + "; leave it raw");
     if (pair_.raw->operation != Operation::kMean) {
-      refuse("its factors are averaged, and " + std::string(pair_.raw->name) +
-             " is no way to average");
+      refuse("its factors are averaged, and " + std::string(pair_.raw->name) + " does not average");
     }
     if (plan_.gpus_per_node > 1) {
       refuse("the GPUs of a node would each have a part of it; " + gpus_as_nodes());
@@ -321,7 +320,7 @@ class LayoutMaker {
           throw std::invalid_argument(
               quoted(model_, g) + " cannot be in a bulk group with " +
               quoted(model_, members.front()) +
-              ": one is compressed otherwise than the other; decide the same for both");
+              ": they are compressed differently; decide the same for both");
         }
         if (part_of(g) != part_of(members.front())) {
           throw std::invalid_argument(
@@ -337,7 +336,7 @@ class LayoutMaker {
 
   std::uint32_t part_of(std::uint32_t g) const { return layout_.timetable.part_of[g]; }
 
-  /// What is synchronised in different steps is never put together.
+  /// Groups by Plan::bulk within each part: gradients of different steps never share a group.
   void group_by_rule() {
     std::vector<std::vector<std::uint32_t>> left;  // by the groups made by hand, part by part
     for (const std::uint32_t g : order_) {
@@ -363,7 +362,7 @@ class LayoutMaker {
     for (std::vector<std::uint32_t>& members : groups) close(std::move(members));
   }
 
-  /// A group that is complete; of one it is none.
+  /// Closes a bulk group; a single gradient becomes a unit of its own instead.
   void close(std::vector<std::uint32_t> members) {
     std::sort(members.begin(), members.end(),
               [&](std::uint32_t a, std::uint32_t b) { return position_[a] < position_[b]; });
@@ -374,7 +373,7 @@ class LayoutMaker {
     }
   }
 
-  /// In order of completion; no two groups have one last member.
+  /// Adds groups in order of completion. Last members are distinct, so the order is strict.
   void add_groups() {
     std::sort(groups_.begin(), groups_.end(), [&](const auto& a, const auto& b) {
       return position_[a.back()] < position_[b.back()];

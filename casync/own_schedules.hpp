@@ -6,7 +6,7 @@ namespace hipress::casync {
 
 struct ScheduleRow;
 
-/// The project's own rows, which schedules/ defines; the first is the default.
+/// Built-in rows: the table in schedules/. The first is the default.
 std::span<const ScheduleRow* const> own_schedules();
 
 }  // namespace hipress::casync

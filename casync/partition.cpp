@@ -13,8 +13,20 @@ PartitionTasks::PartitionTasks(GraphBuilder& builder, const UnitWork& work, std:
 
 std::uint32_t PartitionTasks::node(std::int64_t number) const {
   const std::int64_t nodes = ranks_.nodes;
-  const auto place = static_cast<std::uint32_t>((number % nodes + nodes) % nodes);
+  auto place = static_cast<std::uint32_t>((number % nodes + nodes) % nodes);
+  const std::uint32_t on_host = place % rails_;
+  place += (on_host + partition_) % rails_ - on_host;
   return ranks_.first + place * ranks_.stride;
+}
+
+void PartitionTasks::take_rail(std::uint32_t rails) {
+  const bool whole_hosts = ranks_.stride == 1 && ranks_.nodes > rails && ranks_.nodes % rails == 0;
+  rails_ = whole_hosts ? rails : 1;
+}
+
+std::int64_t PartitionTasks::number_of(std::int64_t k) const {
+  const std::int64_t on_host = k % rails_;
+  return k - on_host + (on_host + rails_ - partition_ % rails_) % rails_;
 }
 
 TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t peer_offset,
@@ -74,8 +86,8 @@ TaskId PartitionTasks::decode_gathered(std::uint32_t node, std::span<const TaskI
 
 TaskId PartitionTasks::deliver(std::uint32_t from, std::uint32_t to, TaskId message) {
   const TaskId arrival = transfer(from, to, message, Lands::kInSlice);
-  if (compressed()) last_decode_ = decode(to, arrival, offset(from, to));
-  builder_.edge(work_.ready[to], compressed() ? last_decode_ : arrival);
+  const TaskId written = compressed() ? decode(to, arrival, offset(from, to)) : arrival;
+  builder_.edge(work_.ready[to], written);
   return arrival;
 }
 

@@ -9,14 +9,14 @@
 
 namespace hipress::casync {
 
-/// How far it is from one partition to expand to the next: in a folded graph every N-th stands for
-/// those up to the next, which are the same on other nodes.
+/// Distance between partitions to expand: 1, or N in a folded graph. There, each expanded partition
+/// stands for N successive ones, whose tasks are the same on other nodes.
 inline std::int64_t partition_step(const GraphBuilder& builder) {
   return builder.folded() ? builder.nodes() : 1;
 }
 
-/// Adds the tasks of one partition, so that a topology reads like its description: who encodes
-/// what, and which message goes where. Every function returns the task it added, already behind its
+/// Adds the tasks of one partition, in the terms of a topology's description: encode, transfer,
+/// add, decode. Every function returns the task that it added, with the edges from its
 /// predecessors.
 class PartitionTasks {
  public:
@@ -24,57 +24,60 @@ class PartitionTasks {
 
   bool empty() const { return slice_.elements == 0; }
   bool compressed() const { return work_.algorithm != nullptr; }
-  /// Partial sums travel in half precision: every contribution is divided by N before it is added.
+  /// True if contributions are divided by N before they are added, to keep partial sums in the
+  /// range of half precision.
   bool divide_first() const {
     return compressed() && work_.algorithm->half_precision && !work_.divided;
   }
-  std::uint32_t nodes() const { return ranks_.nodes; }  ///< N, those of the unit
-  /// The one of them that has this number mod N, for negative numbers too.
+  std::uint32_t nodes() const { return ranks_.nodes; }  ///< N, the number of the unit's nodes
+  /// The unit's node with the number `number` mod N; negative numbers are allowed.
   std::uint32_t node(std::int64_t number) const;
-  /// Task::peer_offset of what goes from one node to another.
+  /// Numbers nodes so that a ring through them enters each host of `rails` nodes at another one,
+  /// partition by partition. Changes nothing if the unit's nodes are no whole hosts.
+  void take_rail(std::uint32_t rails);
+  /// The number of the k-th of the unit's nodes.
+  std::int64_t number_of(std::int64_t k) const;
+  /// Task::peer_offset of a message from one node to another.
   std::uint32_t offset(std::uint32_t from, std::uint32_t to) const {
     return (to + builder_.nodes() - from) % builder_.nodes();
   }
 
-  /// slice -> message. `peer_offset` as in Task.
+  /// Encodes: slice -> message. `peer_offset` as in Task.
   TaskId encode(std::uint32_t node, Role role, std::uint32_t peer_offset, TaskId after,
                 TaskFlags flags = kNoFlags);
-  /// Where a raw slice arrives.
+  /// Destination of a raw slice.
   enum class Lands : std::uint8_t {
-    kInSlice,    ///< which it overwrites
-    kInMessage,  ///< from which add() takes it
+    kInSlice,    ///< overwrites the slice
+    kInMessage,  ///< a buffer from which add() takes it
   };
-  /// What `message` has written goes from one node to another, or, raw, the slice as it is behind
-  /// that task; returns the Recv.
+  /// Sends the message that the task `message` wrote, or the raw slice after that task, from one
+  /// node to another; returns the Recv.
   TaskId transfer(std::uint32_t from, std::uint32_t to, TaskId message, Lands lands);
-  /// Adds the received message to the slice once `other` (the node's own gradient, or the sum so
-  /// far) is there: a Decode that accumulates, or a Merge.
+  /// Adds the received message to the slice after `other`, which completes the node's own gradient
+  /// or the sum so far. The task is a Decode that accumulates, or a Merge.
   TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t peer_offset,
              TaskFlags flags);
-  /// Who sends a contribution, and who adds it; behind `ready` and `other`, `from` and `to` have
-  /// what they have of the sum.
+  /// Sender and receiver of a contribution to a sum. Their parts of the sum are complete after the
+  /// tasks `ready` (sender) and `other` (receiver).
   struct Contribution {
     std::uint32_t from = 0, to = 0;
     TaskId ready = 0, other = 0;
-    Role role = Role::kWorker;     ///< of the Encode
-    TaskFlags encoded = kNoFlags;  ///< the Encode's
-    TaskFlags added = kNoFlags;    ///< of add()
+    Role role = Role::kWorker;     ///< role of the Encode
+    TaskFlags encoded = kNoFlags;  ///< flags of the Encode
+    TaskFlags added = kNoFlags;    ///< flags of add()
   };
-  /// The slice of one node, encoded unless it goes raw, is added to that of another; the task of
-  /// add().
+  /// Adds the slice of one node, encoded unless raw, to that of another; returns the task of add().
   TaskId contribute(const Contribution& what);
-  /// Of a broadcast: sends the root's slice from a node that has it to one that takes it over in
-  /// place of its own. The Recv fills a raw slice; a Decode behind the Recv fills a compressed one.
-  /// Returns the Recv, whose message can be sent on.
+  /// Sends a broadcast's slice to a node, which replaces its own with it. The Recv writes a raw
+  /// slice; a compressed one is written by a Decode after the Recv. Returns the Recv, whose message
+  /// can be sent on.
   TaskId deliver(std::uint32_t from, std::uint32_t to, TaskId message);
-  /// The Decode of the last deliver().
-  TaskId last_decode() const { return last_decode_; }
-  /// message -> slice.
+  /// Decodes: message -> slice.
   TaskId decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset);
-  /// Before anything is encoded: every node keeps its own message and those that are transferred to
-  /// it from where they were encoded, for decode_gathered().
+  /// Makes every node keep its own message and those that it receives from the nodes that encoded
+  /// them, for decode_gathered(). Call it before anything is encoded.
   void gather_messages();
-  /// The sum of all nodes' messages -> slice, behind the tasks that leave them here.
+  /// Sum of all nodes' messages -> slice, after the tasks that write them on this node.
   TaskId decode_gathered(std::uint32_t node, std::span<const TaskId> messages);
 
  private:
@@ -90,9 +93,9 @@ class PartitionTasks {
   const UnitWork& work_;
   Ranks ranks_;
   std::uint32_t partition_;
+  std::uint32_t rails_ = 1;  ///< nodes of a host; 1: numbers are places
   Slice slice_;
   std::int64_t message_bytes_;
-  TaskId last_decode_ = kNoIndex;
   std::vector<std::uint32_t> gathered_;  ///< per node: the buffer of all messages; empty: none
 };
 

@@ -6,12 +6,12 @@
 namespace hipress::casync {
 namespace {
 
-/// A task and the phase that it is part of.
+/// A task and its phase.
 struct Placed {
   std::uint32_t representative;
-  std::uint32_t place;  ///< of its unit in Layout::order
+  std::uint32_t place;  ///< index of its unit in Layout::order
   std::uint32_t depth;
-  bool transfers;  ///< it occupies ports: behind what is encoded in its depth
+  bool transfers;  ///< transfers follow the codec tasks of their depth
   TaskId id;
 
   auto phase() const { return std::tie(representative, place, depth, transfers); }
@@ -23,7 +23,7 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
   for (std::uint32_t i = 0; i < layout.order.size(); ++i) place[layout.order[i]] = i;
   const auto owner = [&](TaskId id) { return layout.owner(builder.task(id).gradient); };
   std::vector<std::uint32_t> depth(builder.size() - first, 1);
-  // All edges into a task are added behind it and before the next task's.
+  // Edges into a task precede edges into later tasks, so depths of predecessors are final.
   for (const auto& [before, after] : builder.edges()) {
     if (before < first || is_computation(builder.task(before))) continue;
     if (owner(before) != owner(after)) continue;
@@ -63,7 +63,7 @@ void remove_pipelining(GraphBuilder& builder, const Layout& layout, TaskId first
       if (has_gate) builder.edge(gate, join);
       for (auto task = previous; task != begin; ++task) builder.edge(task->id, join);
       for (auto task = begin; task != end; ++task) {
-        // An arrival is no business of its receiver's.
+        // A Recv marks an arrival, which its receiver's phases do not delay.
         if (builder.task(task->id).kind != Kind::kRecv) builder.edge(join, task->id);
       }
       gate = join;

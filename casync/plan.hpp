@@ -13,121 +13,132 @@
 
 namespace hipress::casync {
 
-/// What the expansion must know of a compression algorithm.
+/// Properties of a compression algorithm that the expansion needs.
 struct Algorithm {
   std::string name;
-  /// Bytes on the wire of a slice of that many elements (at most, if it varies with the data).
+  /// Bytes on the wire of a slice of that many elements; an upper bound if it varies with the data.
   std::function<std::int64_t(std::int64_t elements)> encoded_bytes;
-  /// Bytes that a graph's messages have: `share` of those, rounded up to a multiple of 4.
+  /// Bytes of messages in a graph: `share` of encoded_bytes(), rounded up to a multiple of 4.
   std::int64_t message_bytes(std::int64_t elements) const;
-  /// Decoded values are as coarse as fp16 or bf16, so sums that travel are kept in range by
-  /// dividing every contribution by N first.
+  /// True for casts to fp16 or bf16. Every contribution is divided by N before it is added, to keep
+  /// partial sums in range.
   bool half_precision = false;
-  /// It does to a node's own gradient what an optimizer does, such as momentum, so every node's
-  /// gradient has to be encoded once: Topology::Form::kEncoded.
+  /// True if the codec applies an optimizer, such as momentum, to a node's own gradient. Each
+  /// gradient must then be encoded exactly once per step: Topology::Form::kEncoded.
   bool own_optimizer = false;
 
   /// One stage's message of an additive codec.
   struct Factor {
-    std::int64_t bytes = 0;  ///< of fp32 numbers
+    std::int64_t bytes = 0;  ///< size of its fp32 values
     int rank = 0;            ///< columns
     bool additive = true;    ///< the mean of messages is the message of the mean
-    /// The mean over steps, of what is not as long in every step; 0: it is.
+    /// Mean size over steps if it varies from step to step; else 0.
     std::int64_t mean_bytes = 0;
   };
-  /// Where messages are additive: what it sends for a gradient of those dimensions, stage by stage.
+  /// Factors of a gradient of that shape, by stage; null if messages are not additive.
   std::function<std::vector<Factor>(std::span<const std::int64_t> shape)> stages = {};
-  /// Why it does not compress a gradient of those dimensions; empty text: it does.
+  /// Reason why a gradient of that shape cannot be compressed; empty if it can.
   std::function<std::string(std::span<const std::int64_t> shape)> refusal = {};
-  /// Less than 1 only in predictions (sim/message_sizes.hpp): what is run has room for all.
+  /// Mean message size over the largest. Below 1 only in predictions (sim/message_sizes.hpp):
+  /// graphs to run reserve room for the largest.
   double share = 1;
-  /// Messages are factors, of whole gradients: they are averaged as raw values are, and nothing on
-  /// the way encodes or decodes.
+  /// True if messages are factors of whole gradients. They are averaged like raw values, and
+  /// nothing on the way encodes or decodes them.
   bool is_additive() const { return stages != nullptr; }
 };
 
-/// What an index into `algorithms` stands for (Decision::algorithm); null: raw. std::out_of_range
-/// for an index that is none.
+/// The algorithm with that index (Decision::algorithm); null for kRaw. std::out_of_range for an
+/// invalid index.
 inline const Algorithm* algorithm_at(const std::vector<Algorithm>& algorithms, std::int8_t index) {
   return index == kRaw ? nullptr : &algorithms.at(static_cast<std::size_t>(index));
 }
 
-/// Whether factors are sent; null: raw, which has none.
+/// True if the algorithm sends factors; false for null (raw).
 inline bool is_additive(const Algorithm* algorithm) {
   return algorithm != nullptr && algorithm->is_additive();
 }
 
-/// Which message goes first of those that wait for a port.
+/// Order of the messages that wait for a port.
 enum class TransferOrder : std::uint8_t {
-  kReady,  ///< the one that was ready first, as everything else that waits
-  kNeed,   ///< the one whose gradient the next forward pass needs first
+  kReady,  ///< first ready, first sent, as on all other resources
+  kNeed,   ///< by priority: the gradient that the next forward pass needs first
 };
-/// "ready" or "need"; std::invalid_argument that lists them.
+/// Parses "ready" or "need"; std::invalid_argument, which lists them, for any other name.
 TransferOrder parse_transfer_order(std::string_view name);
 const char* to_string(TransferOrder order);
 
-/// What is decided for one gradient.
+/// A plan's decision for one gradient.
 struct Decision {
   std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
   std::int32_t partitions = 1;   ///< K: at least 1; partitions without elements make no tasks
+  bool operator==(const Decision&) const = default;
 };
 
-/// Whether and when small things are put together: gradients into bulk groups, kernel launches into
-/// batches. Going by the model's ready times, since a graph knows no clock.
+/// Rule for fusion: of gradients into bulk groups (buckets), and of kernel launches into batches.
+/// It uses the model's ready times, since a graph has no clock.
 struct Aggregation {
-  std::int64_t threshold_bytes = 0;  ///< what is smaller is put together; larger: fewer, larger
-                                     ///< messages or launches. 0: nothing is
-  /// What becomes ready more than this after the first member does not join it. Larger: the first
-  /// member waits longer. None: no limit.
+  std::int64_t threshold_bytes = 0;  ///< smaller items are fused; larger: fewer, larger messages or
+                                     ///< launches. 0: no fusion
+  /// Maximum ready time of a member after the first. Larger: the first member waits longer. Unset:
+  /// no limit.
   std::optional<Picoseconds> wait = {};
-  /// What would make a group or batch larger starts the next one. None: however large.
+  /// Maximum size of a group or batch; a member that would exceed it starts the next one. Unset: no
+  /// limit.
   std::optional<std::int64_t> limit_bytes = {};
   bool operator==(const Aggregation&) const = default;
 };
 
-/// Plan::shards_by of collectives whose times a profile gives.
+/// Value of Plan::shards_by for a library's collectives, whose times a profile gives.
 inline constexpr std::string_view kLibrary = "library";
 
-/// How one model is synchronised.
+/// A plan: how the gradients of one model are synchronised.
 struct Plan {
   std::string topology = "ps";  ///< a row of topologies()
   std::uint32_t nodes = 1;      ///< N
-  /// G, the cluster's. More put a LocalReduce before each gradient's synchronisation and a
-  /// LocalBroadcast behind it; of a schedule of several steps, in every step (casync/expand.cpp).
+  /// G. With more than one, a LocalReduce precedes each gradient's synchronisation and a
+  /// LocalBroadcast follows it; for schedules of several steps, in every step (casync/expand.cpp).
   std::uint32_t gpus_per_node = 1;
+  /// Nodes of each host, where rings of topology ring leave a host by another one in turn, so that
+  /// all network cards of hosts are used; 1: every ring leaves it by its last node.
+  std::uint32_t rails = 1;
   std::vector<Algorithm> algorithms;  ///< at most 127
   std::vector<Decision> decisions;    ///< one per gradient, in input order
-  std::string raw_topology = {};      ///< of raw gradients (casync::topologies_of() has the rule);
-                                      ///< empty: `topology` too, or what its row says
-  std::uint32_t root = 0;             ///< whose values a broadcast spreads
-  Aggregation bulk = {};              ///< of gradients, by their bytes in their dtype
-  /// Bulk groups made by hand: input indices. What is in none of them is grouped by `bulk`.
+  std::string raw_topology = {};      ///< topology of raw gradients (rule: topologies_of()); empty:
+                                      ///< Topology::dense of `topology` if set, else `topology`
+  std::uint32_t root = 0;             ///< root of a broadcast
+  Aggregation bulk = {};              ///< bulk groups; sizes in bytes of the gradients' dtype
+  /// Bulk groups made by hand, as input indices. `bulk` groups all other gradients.
   std::vector<std::vector<std::uint32_t>> bulk_groups = {};
-  Aggregation batch = {};  ///< of Encode, Decode and Merge tasks, by the fp32 bytes of their slice
+  Aggregation batch = {};  ///< batches of Encode, Decode and Merge; sizes in fp32 bytes of slices
   Schedule schedule = {};  ///< when which gradients are synchronised
-  /// Of a sharded schedule: what parameters are gathered as, by the gradients' input indices, as in
-  /// Decision::algorithm; empty: raw.
+  /// Sharded schedules: the algorithm in which parameters are gathered, per gradient in input
+  /// order, as in Decision::algorithm. Empty: raw.
   std::vector<std::int8_t> gathers = {};
   std::int8_t gather_of(std::uint32_t gradient) const {
     return gathers.empty() ? kRaw : gathers.at(gradient);
   }
-  /// Of a sharded schedule whose gradients are compressed: so many neighbours exchange shards
-  /// first, then those of other neighbours; 1: all at once.
+  /// Sharded schedules with compressed gradients: number of neighbours that exchange shards first,
+  /// before groups of neighbours exchange them. 1: all nodes at once.
   std::uint32_t exchange_within = 1;
-  /// Of a sharded schedule: what gathers and reduces. Either a library's collectives, or rows of
-  /// topologies(): "ring" stands for ring_gather and ring_reduce_scatter. With rows, gradients that
-  /// a codec other than half precision encodes go straight to the node that adds them up.
+  /// Sharded schedules: implementation of gathers and reductions. Either a library's collectives,
+  /// or rows of topologies(): "ring" stands for ring_gather and ring_reduce_scatter. With rows,
+  /// gradients in codecs other than half precision go straight to the node that adds them up.
   std::string shards_by = std::string(kLibrary);
-  /// Gathers and reductions are messages between nodes, which can be run.
+  /// True if gathers and reductions are messages between nodes. Only these can be run.
   bool shards_in_messages() const { return shards_by != kLibrary; }
   bool pipelining = true;  ///< off: see remove_pipelining() in rewrites.hpp
 };
 
-/// What slices are a multiple of, but the last of a gradient: codecs pack 32 elements at a time.
+/// Granularity of slices in elements, except a gradient's last: codecs pack 32 elements at a time.
 inline constexpr std::int64_t kSliceWord = 32;
 
-/// The elements that partition k of K covers: ceil(m/K) rounded up to a multiple of kSliceWord
-/// each, the last one shorter, those behind it empty.
+/// The smallest multiple of `multiple` (> 0) that is not below `value` (>= 0).
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// The elements that partition k of K covers. Slices have ceil(m/K) elements, rounded up to a
+/// multiple of kSliceWord; the last may be shorter, and those after it are empty.
 struct Slice {
   std::int64_t begin = 0;
   std::int64_t elements = 0;

@@ -7,26 +7,26 @@
 
 namespace hipress::casync {
 
-// Rewrites of a graph whose ids are a topological order. They add tasks and edges, and leave ids
-// that may not be one: GraphBuilder::sort() makes them one again.
+// Rewrites of a graph whose ids are a topological order. They add tasks and edges, after which ids
+// may not be a topological order: call GraphBuilder::sort().
 
-/// Puts small Encode, Decode and Merge tasks of one node into one launch. The first task of a batch
-/// becomes its leader (kLeader), which waits for the predecessors of all its members. The others
-/// (kBatched) wait for the leader.
+/// Fuses small Encode, Decode and Merge tasks of one node into one launch. The first task of a
+/// batch becomes its leader (kLeader), which waits for the predecessors of all its members. The
+/// others (kBatched) wait for the leader.
 ///
 /// A batch holds tasks of one kind, algorithm and *depth*, whose units' ready times fit `rule`. The
-/// depth of a task is the greatest number of tasks on a path up to and including it; computation
-/// and Joins are not counted. So an edge into a counted task leads to a greater depth, and an edge
-/// into computation or a Join never to a lesser one. Merging tasks of one depth makes no cycle: a
-/// cycle would have an edge into a batch, which leads deeper, and no edge leads back.
+/// depth of a task is the largest number of tasks on a path up to and including it, without
+/// computation and Joins. So an edge into a counted task leads to a greater depth, and an edge into
+/// computation or a Join never to a lesser one. Fusing tasks of one depth makes no cycle: a cycle
+/// would contain an edge into a batch, which increases the depth, and no edge decreases it.
 void batch_launches(GraphBuilder& builder, const Aggregation& rule, const Layout& layout);
 
-/// Takes out what pipelining gains. On every node, units are synchronised one after the other, and
-/// each unit in phases. Each depth (as above, but within the unit) has two phases: the tasks of all
-/// partitions that encode or decode, then those that transfer. No task of a phase starts before the
-/// tasks of earlier phases have ended and their messages have arrived. So on a node coding does not
-/// overlap with transfers, nor one gradient with another. Applies to the tasks from `first` on,
-/// which are one iteration. Makes no cycle: all edges go up in (place in Layout::order, depth,
+/// Removes pipelining from the tasks from `first` on, which are one iteration. On every node, units
+/// are synchronised one after the other, and each unit in phases. Each depth (as above, but within
+/// the unit) has two phases: the tasks of all partitions that encode or decode, then those that
+/// transfer. No task of a phase starts before the tasks of earlier phases have ended and their
+/// messages have arrived. So on a node, codecs do not overlap with transfers, nor one gradient with
+/// another. The result has no cycle: all edges ascend in (place in Layout::order, depth,
 /// transfers).
 void remove_pipelining(GraphBuilder& builder, const Layout& layout, TaskId first);
 

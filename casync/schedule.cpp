@@ -16,25 +16,25 @@
 namespace hipress::casync {
 namespace {
 
-std::vector<const ScheduleRow*>& rows() {
+std::vector<const ScheduleRow*>& schedule_rows() {
   static std::vector<const ScheduleRow*> rows(own_schedules().begin(), own_schedules().end());
   return rows;
 }
 
-const ScheduleRow* find(std::string_view name) {
-  const auto found =
-      std::ranges::find_if(rows(), [&](const ScheduleRow* row) { return row->name == name; });
-  return found == rows().end() ? nullptr : *found;
+const ScheduleRow* find_schedule(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      schedule_rows(), [&](const ScheduleRow* row) { return row->name == name; });
+  return found == schedule_rows().end() ? nullptr : *found;
 }
 
-/// "; did you mean 'fsdp'? ", by the name that frameworks have for it, or by its spelling.
+/// "; did you mean 'fsdp'? ": suggests a row by its name in other frameworks, or by its spelling.
 std::string proposal(std::string_view name) {
   std::string small(name);
   std::ranges::transform(small, small.begin(), [](unsigned char c) {
     return c == '-' ? '_' : static_cast<char>(std::tolower(c));
   });
   std::vector<std::string_view> names;
-  for (const ScheduleRow* row : rows()) {
+  for (const ScheduleRow* row : schedule_rows()) {
     for (const ScheduleAlias& one : row->aliases) {
       if (one.name == small) return fmt::format("; did you mean '{}'? ", one.text);
     }
@@ -130,7 +130,7 @@ class ArgumentReader {
   std::vector<bool> given_;
 };
 
-/// Throws std::logic_error: a row that gives no such timetable is wrong, whatever the user asked.
+/// Throws std::logic_error for an invalid timetable: a bug of the row, not of the user's input.
 void check_timetable(const ScheduleRow& row, const Timetable& table, std::size_t gradients) {
   std::vector<bool> synchronised;
   std::uint32_t reached = 0;
@@ -187,7 +187,7 @@ Schedule Schedule::read(std::string_view text) {
   text = trimmed(text);
   const std::size_t bracket = text.find('(');
   const std::string_view name = trimmed(text.substr(0, bracket));
-  const ScheduleRow* const row = find(name);
+  const ScheduleRow* const row = find_schedule(name);
   if (row == nullptr) {
     throw std::invalid_argument(fmt::format("unknown schedule {}{}known are {}", io::quote(name),
                                             proposal(name), schedule_names()));
@@ -233,23 +233,23 @@ std::string Schedule::gives_up() const {
   return row_->gives_up == nullptr ? std::string() : row_->gives_up(values_);
 }
 
-std::span<const ScheduleRow* const> schedules() { return rows(); }
+std::span<const ScheduleRow* const> schedules() { return schedule_rows(); }
 
 std::string schedule_names() {
   std::string names;
-  for (const ScheduleRow* row : rows()) {
+  for (const ScheduleRow* row : schedule_rows()) {
     names += (names.empty() ? "" : ", ") + std::string(row->name);
   }
   return names;
 }
 
 ScheduleRegistration::ScheduleRegistration(const ScheduleRow& row) : row_(&row) {
-  if (find(row.name) != nullptr) {
+  if (find_schedule(row.name) != nullptr) {
     throw std::invalid_argument("there is a schedule " + io::quote(row.name) + " already");
   }
-  rows().push_back(row_);
+  schedule_rows().push_back(row_);
 }
 
-ScheduleRegistration::~ScheduleRegistration() { std::erase(rows(), row_); }
+ScheduleRegistration::~ScheduleRegistration() { std::erase(schedule_rows(), row_); }
 
 }  // namespace hipress::casync

@@ -11,121 +11,124 @@
 
 namespace hipress::casync {
 
-/// When the gradients of one part are synchronised, in steps of a period.
+/// Time of the synchronisation of one part's gradients, in steps of a period.
 struct Synchronisation {
   std::uint32_t part = 0;
-  std::uint32_t step = 0;     ///< each gradient's begins when this step's backward has completed it
-  std::uint32_t awaited = 0;  ///< each gradient's ends before this step's forward needs it: later
-                              ///< than `step`, by at most a period; from Timetable::steps on it is
-                              ///< a step of the next period
+  std::uint32_t step = 0;     ///< step whose backward pass starts each gradient's synchronisation
+  std::uint32_t awaited = 0;  ///< step whose forward pass needs the result: later than `step`, by
+                              ///< at most a period; from Timetable::steps on, a step of the next
+                              ///< period
 };
 
-/// When a layer's parameters are gathered before its backward pass.
+/// Start of the gather of a layer's parameters for backward, relative to the backward pass of the
+/// previous layer to be processed.
 enum class Prefetch : std::uint8_t {
-  kPre,   ///< from before the pass of the layer before it on, ahead of that layer's reduction
-  kPost,  ///< behind that pass, ahead of its reduction
-  kNone,  ///< behind that pass, after its reduction
+  kPre,   ///< before that pass, ahead of that layer's reduction
+  kPost,  ///< after that pass, ahead of that layer's reduction
+  kNone,  ///< after that pass, behind that layer's reduction
 };
 
-/// How parameters, gradients and the optimizer's state are spread over nodes, part by part.
+/// Distribution of parameters, gradients and optimizer state over nodes, part by part.
 struct Sharding {
-  /// So many neighbours have all shards between them, and what nodes have in common with those of
-  /// other groups is averaged between groups; 0: all nodes.
+  /// Number of neighbours that form a group with all shards. Groups average their gradients shard
+  /// by shard. 0: one group of all nodes.
   std::uint32_t nodes = 0;
-  /// After forward each part is down to a shard again, of so many neighbours, among whom its
-  /// backward pass gathers it; 0: as before forward; 1: it stays whole.
+  /// Number of neighbours among which each part is sharded after forward, and gathered for
+  /// backward. 0: as before forward; 1: parts stay whole.
   std::uint32_t kept_among = 0;
   Prefetch prefetch = Prefetch::kPre;
-  std::uint32_t in_flight = 2;          ///< parts that are gathered at a time, the one in use too
-  bool separate_communicators = false;  ///< of gathers and of reductions
+  std::uint32_t in_flight = 2;          ///< parts in memory at a time, including the one in use
+  bool separate_communicators = false;  ///< gathers and reductions have one communicator each
 
-  /// Nodes that have all shards between them, of so many.
+  /// Number of nodes in a group with all shards, out of `all`.
   std::uint32_t shards(std::uint32_t all) const { return nodes == 0 ? all : nodes; }
-  /// Parts stay whole between forward and backward.
+  /// True if parts stay whole between forward and backward.
   bool stays_whole() const { return kept_among == 1; }
-  /// Among how many neighbours backward gathers, of so many nodes.
+  /// Number of neighbours among which backward gathers, out of `all` nodes.
   std::uint32_t gathers_among(std::uint32_t all) const {
     return kept_among < 2 ? shards(all) : kept_among;
   }
 };
 
-/// What happens when, relative to computation, in a period that repeats.
+/// Times of synchronisations relative to computation, in a period that repeats.
 struct Timetable {
-  std::uint32_t steps = 1;             ///< of a period
-  std::vector<std::uint32_t> part_of;  ///< per gradient
-  /// Of every part one, in the order of their steps.
+  std::uint32_t steps = 1;             ///< steps per period
+  std::vector<std::uint32_t> part_of;  ///< per gradient: its part
+  /// One per part, in the order of steps.
   std::vector<Synchronisation> synchronisations;
-  /// Parts are gathered before they are used and their gradients' means scattered, instead of
-  /// gradients averaged. Of one step.
+  /// If set, each part's parameters are gathered before use and its gradients are reduce-scattered,
+  /// instead of averaged on every node. The period is then one step.
   std::optional<Sharding> sharding = {};
 
-  /// Every step is like every other: a period may be cut anywhere.
+  /// True if all steps are alike, so a period may be cut anywhere.
   bool is_uniform() const { return steps == 1; }
-  /// Computation waits for communication before a period ends: between its steps, or for
+  /// True if computation waits for communication within a period: between its steps, or for
   /// parameters.
   bool computation_waits() const { return !is_uniform() || sharding.has_value(); }
 };
 
-/// What a schedule takes in its brackets: a number, or one of several words.
+/// A parameter of a schedule, given in its brackets: a number, or one of several words.
 struct ScheduleParameter {
   std::string_view name;
   std::string_view help;
-  std::int64_t least = 0, most = 0;              ///< of a number
-  std::int64_t value = 0;                        ///< if it is not given; of words the place
-  std::span<const std::string_view> words = {};  ///< none: a number
-  bool or_number = false;    ///< besides the words; `least` is at least their count
-  bool always_said = false;  ///< by Schedule::text(), even if it is the default
+  std::int64_t least = 0, most = 0;              ///< range of a number
+  std::int64_t value = 0;                        ///< default; for words, an index
+  std::span<const std::string_view> words = {};  ///< accepted words; empty: a number
+  bool or_number = false;    ///< numbers are accepted besides words; `least` >= number of words
+  bool always_said = false;  ///< Schedule::text() includes it even if it is the default
 };
 
 /// The values of a schedule's parameters, in the order of its row.
 using ScheduleValues = std::vector<std::int64_t>;
 
-/// A schedule's name elsewhere ("zero3"), in small letters, and the text that it has here.
+/// A schedule's lower-case name in other frameworks ("zero3"), and its text here.
 struct ScheduleAlias {
   std::string_view name, text;
 };
 
-/// A way to train: which gradients are synchronised when. Adding one is one file that defines a
-/// row, and its place in schedules().
+/// A kind of schedule: determines which gradients are synchronised when. Adding one takes a file
+/// that defines a row, and its place in schedules().
 struct ScheduleRow {
   std::string_view name;
   std::string_view help;
   std::span<const ScheduleParameter> parameters;
-  /// Throws std::invalid_argument for values that contradict each other; null: none do.
+  /// Throws std::invalid_argument for values that contradict each other. Null: all combinations are
+  /// valid.
   void (*check)(const ScheduleValues& values);
-  /// Throws std::invalid_argument for a model that it does not fit.
+  /// Throws std::invalid_argument if the schedule does not fit the model.
   Timetable (*timetable)(const ScheduleValues& values, const models::Model& model);
-  /// What training gives up for it, as a sentence; empty: nothing.
+  /// Cost to training, such as staleness, as a sentence; empty: no cost.
   std::string (*gives_up)(const ScheduleValues& values);
   bool sharded = false;                         ///< its timetables have Timetable::sharding
-  std::span<const ScheduleAlias> aliases = {};  ///< proposed, not taken
+  std::span<const ScheduleAlias> aliases = {};  ///< suggested in error messages, not accepted
 };
 
 /// A row with values for its parameters. The default is ddp.
 class Schedule {
  public:
   Schedule();
-  /// "ddp", "local(steps=100, fragments=4)". std::invalid_argument that says what is wrong, and
-  /// what is known.
+  /// Parses "ddp" or "local(steps=100, fragments=4)". std::invalid_argument names the error and the
+  /// known schedules or parameters.
   static Schedule parse(std::string_view text);
-  /// All schedules of a text whose parameters may have several values: "local(steps=50|100,
-  /// overlap=0|1)" gives four, in that order. Those with values that contradict each other are left
-  /// out. std::invalid_argument as parse(), if none is left, and for more than kMostOfSet.
+  /// All schedules of a text with alternatives: "local(steps=50|100, overlap=0|1)" gives four, in
+  /// that order. Combinations of values that contradict each other are left out.
+  /// std::invalid_argument as parse(), if no schedule is left, or for more than kMostOfSet.
   static std::vector<Schedule> parse_set(std::string_view text);
   static constexpr std::size_t kMostOfSet = 1000;
 
   const ScheduleRow& row() const { return *row_; }
   const ScheduleValues& values() const { return values_; }
-  /// As parse() takes it, with the values that are not the default.
+  /// Text for parse(), with the values that differ from the default.
   std::string text() const;
-  /// std::invalid_argument as the row's, and for a timetable that is none.
+  /// The row's timetable for a model. std::invalid_argument as the row's; std::logic_error for an
+  /// invalid timetable, which is a bug of the row.
   Timetable timetable(const models::Model& model) const;
-  /// What training gives up for it; empty: nothing.
+  /// Cost to training, as a sentence; empty: no cost.
   std::string gives_up() const;
   bool operator==(const Schedule&) const = default;
 
  private:
-  /// parse() of values that may contradict each other.
+  /// As parse(), but values may contradict each other.
   static Schedule read(std::string_view text);
   void check() const;
 
@@ -133,14 +136,14 @@ class Schedule {
   ScheduleValues values_;
 };
 
-/// All rows, the project's own first.
+/// All rows, built-in ones first.
 std::span<const ScheduleRow* const> schedules();
 
-/// "ddp, local": for help and messages.
+/// Names for help and messages: "ddp, local".
 std::string schedule_names();
 
-/// A row of somebody else's, among schedules() for as long as this lives. Not to be made or
-/// destroyed while another thread looks. std::invalid_argument for a name that there is.
+/// Adds a row to schedules() for its own lifetime. Not thread-safe: no other thread may read
+/// schedules() during construction and destruction. std::invalid_argument if the name is taken.
 class ScheduleRegistration {
  public:
   explicit ScheduleRegistration(const ScheduleRow& row);

@@ -10,10 +10,10 @@
 namespace hipress::casync {
 namespace {
 
-/// Per node whose tasks the graph holds; kNoIndex: none.
+/// One task per node whose tasks the graph holds; kNoIndex: no task.
 using Ids = std::vector<TaskId>;
 
-/// A layer as the graph handles it.
+/// A layer in the graph.
 struct Layer {
   std::uint32_t unit = 0;
   Picoseconds forward{}, backward{};
@@ -95,7 +95,8 @@ class ShardedExpansion {
     const double backward_s = models::backward_s(model_);
     std::int64_t elements = 0, before = 0;
     for (const Layer& layer : layers_) elements += layout_.units[layer.unit].elements;
-    // Forward is shared out as backward is, or, where the model gives no times, as elements are.
+    // Forward time is split in proportion to backward times, or to elements if the model gives no
+    // times.
     double share = 0;
     reached = {};
     for (Layer& layer : layers_) {
@@ -110,7 +111,7 @@ class ShardedExpansion {
     }
   }
 
-  /// The same task on every node, behind those tasks.
+  /// Adds the task on every node, after `behind`.
   Ids add(Task task, std::initializer_list<const Ids*> behind) {
     Ids ids;
     for (std::uint32_t node = 0; node < none_.size(); ++node) {
@@ -123,8 +124,8 @@ class ShardedExpansion {
     return ids;
   }
 
-  /// A collective of each group, which begins on all of its nodes when the last is ready; ahead of
-  /// it, on its communicator, is `last`.
+  /// Adds a collective in each group, which starts on all of its nodes when the last one is ready.
+  /// It follows `last`, the previous collective of its communicator.
   Ids collective(Kind kind, std::uint8_t group, std::uint32_t unit, std::int64_t bytes, Ids& last,
                  std::initializer_list<const Ids*> behind) {
     const Task task = {.amount = bytes, .gradient = unit, .kind = kind, .group = group};
@@ -158,14 +159,15 @@ class ShardedExpansion {
     return computed_ = ids;
   }
 
-  /// A step begins behind all that the one before it reduces, with the optimizer.
+  /// Starts a step with the optimizer, after all reductions of the step before.
   void start_step() {
     const Picoseconds optimizer = from_seconds(model_.optimizer_s);
     computed_ = add({.amount = optimizer.count(), .gradient = layers_.front().unit},
                     {&computed_, &last_reduction_, &last_mean_, &last_shard_});
   }
 
-  /// Null: as the model stores it, and so does what is kept among fewer neighbours.
+  /// Algorithm of a gather; null if shards travel as the model stores them. Null also for a gather
+  /// among fewer neighbours unless in half precision, as the shards were decoded before forward.
   const Algorithm* gather_algorithm(const Unit& unit, std::uint8_t group) const {
     const std::int8_t index = plan_.gather_of(unit.members.front());
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, index);
@@ -173,13 +175,12 @@ class ShardedExpansion {
     return decoded_before || is_stored_as(unit, model_, algorithm) ? nullptr : algorithm;
   }
 
-  /// What the next layer to be gathered waits for: the use of the one that it takes the place of.
+  /// Tasks after which the next gather has a place: the last use of the layer that it replaces.
   const Ids& next_place() {
     const std::size_t place = gathered_++;
     return place < sharding_.in_flight ? first_use_ : used_[place - sharding_.in_flight];
   }
 
-  /// A unit, as its topology takes it.
   UnitWork work_of(std::uint32_t unit) const {
     const Unit& what = layout_.units[unit];
     return {.unit = unit,
@@ -188,6 +189,7 @@ class ShardedExpansion {
             .algorithm_index = what.algorithm,
             .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
             .within = plan_.exchange_within,
+            .rails = plan_.rails,
             .ready = {}};
   }
 
@@ -197,8 +199,8 @@ class ShardedExpansion {
     return in_messages(*layout_.units[unit].topology, work_of(unit), group, last, behind);
   }
 
-  /// The same of any topology, behind `last`, the operation ahead of it there, and `behind`. On a
-  /// node it has ended when its messages have been sent, too.
+  /// The same with another topology. It starts after `behind` and after `last`, the previous
+  /// operation of the communicator. On a node it ends when the node's messages have been sent, too.
   Ids in_messages(const Topology& topology, UnitWork work, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
     const Task join = {.gradient = work.unit, .kind = Kind::kJoin};
@@ -217,8 +219,8 @@ class ShardedExpansion {
     return last = ends_of(first, first_edge, add(join, {&work.ready}));
   }
 
-  /// Joins that wait for the last of the tasks from `first` on, which have the edges from
-  /// `first_edge` on, each on its node.
+  /// Adds a Join on every node that waits for the node's last tasks, out of the tasks from `first`
+  /// on with the edges from `first_edge` on.
   Ids ends_of(TaskId first, std::size_t first_edge, Ids joins) {
     const TaskId end = joins.front();
     std::vector<bool> goes_on(end - first, false);
@@ -232,7 +234,8 @@ class ShardedExpansion {
     return joins;
   }
 
-  /// Gathers a layer once there is a place for it and `behind` are done; what it is used behind.
+  /// Gathers a layer after `behind`, when a place is free; returns the tasks that its use waits
+  /// for.
   Ids gather(const Layer& layer, std::uint8_t group, bool for_forward, const Ids& behind) {
     const Ids& place = next_place();
     const std::uint32_t nodes = groups_[group].nodes;
@@ -267,7 +270,7 @@ class ShardedExpansion {
   }
 
   void add_forward() {
-    // What stays whole is so until the backward passes of the micro-step before.
+    // Parts that stay whole are in use until the backward passes of the previous micro-step end.
     const Ids behind = sharding_.stays_whole() ? computed_ : none_;
     for (const Layer& layer : layers_) {
       const Ids whole = gather(layer, all_, true, behind);
@@ -281,7 +284,7 @@ class ShardedExpansion {
     const auto gather_again = [&](std::size_t i, const Ids& behind) {
       if (!stays) whole[i] = gather(layers_[i], kept_, false, behind);
     };
-    // With one place, the layer before waits until the place is free.
+    // With in_flight = 1, the next gather waits until the only place is free.
     const bool ahead = sharding_.prefetch == Prefetch::kPre && sharding_.in_flight > 1;
     const bool behind_reduction = sharding_.prefetch == Prefetch::kNone;
     gather_again(layers_.size() - 1, ahead ? none_ : computed_);
@@ -298,7 +301,7 @@ class ShardedExpansion {
     last_shard_ = last;
   }
 
-  /// The mean of a layer's gradient, a shard of it on each node; done when `last` is, too.
+  /// Reduce-scatters a layer's gradient: one shard of the mean per node. Starts after `last`.
   Ids reduce(const Layer& layer, const Ids& ready, const Ids& last) {
     const Unit& unit = layout_.units[layer.unit];
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, unit.algorithm);
@@ -327,7 +330,8 @@ class ShardedExpansion {
     return shard;
   }
 
-  /// Encodes a message of so many elements for every node of the group, and adds what arrives.
+  /// Encodes a message of `elements` for every node of the group, exchanges them by an AllToAll,
+  /// and adds the received ones.
   Ids exchange(const Layer& layer, std::uint8_t group, std::int64_t elements,
                std::initializer_list<const Ids*> behind) {
     const std::uint32_t nodes = groups_[group].nodes;
@@ -346,7 +350,7 @@ class ShardedExpansion {
     return add(codec, {&arrived});
   }
 
-  /// In messages, of what the reduction, if there was one, has divided already.
+  /// Sums a shard over groups, in messages. The reduction within groups has divided it already.
   void sum_over_groups(const Layer& layer, const Ids& shard) {
     UnitWork work = work_of(layer.unit);
     work.divided = groups_[all_].nodes > 1;
@@ -361,7 +365,7 @@ class ShardedExpansion {
     by(Operation::kGather, by(Operation::kReduceScatter, shard));
   }
 
-  /// Raw: a ReduceScatter and an AllGather of the shard, as an all-reduce is.
+  /// Averages a shard over groups, raw: by a ReduceScatter and an AllGather, like an all-reduce.
   void add_mean_over_groups(const Layer& layer, const Ids& shard) {
     const std::uint32_t nodes = groups_[replicas_].nodes;
     const Unit& unit = layout_.units[layer.unit];
@@ -389,10 +393,10 @@ class ShardedExpansion {
   std::uint8_t all_ = 0, kept_ = 0, replicas_ = 0, within_ = 0, between_ = 0;  // places in groups_
   bool exchanges_twice_ = false;  // within neighbours, then between these
   Ids computed_;
-  Ids last_gather_, last_reduction_, last_mean_;  // of communicators
-  Ids last_shard_;                                // the last reduction, with what follows it
+  Ids last_gather_, last_reduction_, last_mean_;  // last collective of each communicator
+  Ids last_shard_;                                // the end of the last reduction
   Ids first_use_;                                 // before the first layer of a step
-  std::size_t gathered_ = 0;                      // layers, again and again
+  std::size_t gathered_ = 0;                      // number of gathers in all steps
   std::vector<Ids>
       used_;  // the last tasks that use layers, in the order in which they are gathered
 };

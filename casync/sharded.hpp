@@ -5,39 +5,41 @@
 
 namespace hipress::casync {
 
-/// What a graph is for; to be run, tasks name the memory that they work on.
+/// Purpose of a graph. In graphs to run, tasks name their buffers.
 enum class Purpose : std::uint8_t { kSimulate, kRun };
 
-/// The graph of steps of a sharded schedule (Timetable::sharding), one behind the other. A
-/// step begins, with the model's optimizer time, when all reductions of the step before it
-/// have ended. A part is one layer and one unit. Parts, and so layers, are in the order of
-/// forward.
+/// The graph of `steps` successive steps of a sharded schedule (Timetable::sharding). A step begins
+/// with the model's optimizer time, when all reductions of the step before it have ended. A part is
+/// one layer and one unit. Parts are in the order of forward.
 ///
-/// Every layer is gathered before it is used. Encoded shards travel by a library's AllGather and
-/// are then decoded; those in half precision are used as they are. The k-th layer to be gathered
-/// waits until the (k − in_flight)-th is no longer used. In backward, Prefetch says when the layer
-/// before the one at work is gathered. A layer's gradient is reduced by a ReduceScatter. If
-/// compressed otherwise than in half precision, it is encoded, and its shards are exchanged by an
-/// AllToAll and added in fp32. A reduction waits for the one before it; a backward pass waits for
-/// the last reduction but one, whose input it takes over. Collectives of one communicator follow
-/// one another in the order in which they are issued. Where each group of neighbours has all
-/// shards, a shard's reduction is followed by its mean over groups, on a communicator of its own.
+/// Gathers: every layer is gathered before it is used, by a library's AllGather. Encoded shards are
+/// then decoded; shards in half precision are used as they are. The k-th gather waits until the
+/// layer of gather k − in_flight is no longer used. In backward, Prefetch determines when the next
+/// layer is gathered.
+///
+/// Reductions: a layer's gradient is reduced by a ReduceScatter. With a codec other than half
+/// precision, it is encoded instead, and its shards are exchanged by an AllToAll and added in fp32.
+/// A reduction waits for the one before it. A backward pass waits for the last reduction but one,
+/// since it reuses its input buffer. If groups of neighbours have all shards, a shard's reduction
+/// is followed by its mean over groups, on a communicator of its own.
+///
+/// Collectives of one communicator follow one another in the order in which they are issued.
 ///
 /// Shards in messages (Plan::shards_in_messages()) are gathered and reduced by the units'
 /// topologies instead (Layout::parameters). Each node begins when it is ready, and runs these
-/// operations one after the other, as on a communicator. A layer that is reduced is cut into as
-/// many partitions as there are nodes. Of G neighbours who have all shards, the k-th has the
-/// partitions with numbers ≡ k (mod G). Their sums, already divided by N, are added up over groups
-/// by a reduce-scatter and a gather, raw or in half precision.
+/// operations one after the other, as on a communicator. A reduction has one partition per node. In
+/// a group of G neighbours with all shards, the k-th node has the partitions with numbers
+/// ≡ k (mod G). Their sums, already divided by N, are added over groups by a reduce-scatter and a
+/// gather, raw or in half precision.
 ///
-/// std::invalid_argument for groups that the nodes cannot be divided into.
+/// std::invalid_argument if the nodes cannot be divided into the groups.
 TaskGraph expand_sharded(const models::Model& model, const Plan& plan, const Layout& layout,
                          int steps, Folding folding, Purpose purpose = Purpose::kSimulate);
 
-/// The parts of a unit that a node of `nodes` has, each gradient's rounded up.
+/// Elements of one node's shard of a unit; each gradient's share is rounded up.
 std::int64_t shard_elements(const Unit& unit, const models::Model& model, std::uint32_t nodes);
 
-/// Bytes of all shards of a unit as the model's types store them.
+/// Bytes of all shards of a unit in the dtypes of the model.
 std::int64_t stored_bytes(const Unit& unit, const models::Model& model, std::uint32_t nodes);
 
 }  // namespace hipress::casync

@@ -6,17 +6,17 @@
 
 namespace hipress::casync {
 
-/// Time in the project's one resolution: whole picoseconds (106 days fit).
+/// Time in whole picoseconds, the project's only resolution (up to 106 days).
 using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 
-/// Rounds to the nearest picosecond. Only IEEE operations, so every compiler gives the same number.
+/// Rounds to the nearest picosecond. Uses IEEE operations only, so that all compilers agree.
 constexpr Picoseconds from_seconds(double seconds) {
   return Picoseconds(static_cast<std::int64_t>(seconds * 1e12 + (seconds < 0 ? -0.5 : 0.5)));
 }
 constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-12; }
 
-/// What a task does. The data it acts on is the slice (gradient, partition) of its node's gradient,
-/// in place, and the message of its predecessor:
+/// Operation of a task. It acts in place on the slice (gradient, partition) of its node's gradient,
+/// and on the message of its predecessor:
 ///  - Forward, Backward: computation; a Backward task ends when its gradient is complete.
 ///  - Steps: whole steps of computation, of which none begins or awaits a synchronisation.
 ///  - Encode: slice -> message; with kFactors, all of the gradient and the means of its earlier
@@ -62,7 +62,7 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr int kKinds = 15;
 
-/// What of its node a task occupies while it runs.
+/// Resource of its node that a task occupies while it runs.
 enum class Resource : std::uint8_t {
   kNone,
   kCompute,
@@ -72,12 +72,12 @@ enum class Resource : std::uint8_t {
   kCollective,  ///< the network of the group, with the node's other collectives there
 };
 
-/// All that a kind is, in one place.
+/// Properties of a kind.
 struct KindRow {
   const char* name;
   Resource resource;
   const char* lane;  ///< in traces
-  bool from_others;  ///< it ends when other nodes have done something, too
+  bool from_others;  ///< its end depends on other nodes, too
 };
 inline constexpr std::array<KindRow, kKinds> kKindRows{{
     {"Forward", Resource::kCompute, "compute", false},
@@ -100,18 +100,18 @@ constexpr const KindRow& row_of(Kind kind) { return kKindRows[static_cast<std::s
 constexpr const char* to_string(Kind kind) { return row_of(kind).name; }  ///< "Forward" …
 constexpr Resource resource_of(Kind kind) { return row_of(kind).resource; }
 
-/// In which part of a topology an Encode stands; residuals and random draws are kept apart by it.
+/// Position of an Encode in a topology. Each role has residuals and random draws of its own.
 enum class Role : std::uint8_t {
-  kWorker,  ///< codes this node's own gradient
-  kHop,     ///< codes a partial sum on its way
-  kServer,  ///< codes the mean
+  kWorker,  ///< encodes this node's own gradient
+  kHop,     ///< encodes a partial sum on its way
+  kServer,  ///< encodes the mean
 };
 const char* to_string(Role role);
 
-/// Task::algorithm of what travels uncompressed.
+/// Task::algorithm of uncompressed slices.
 inline constexpr std::int8_t kRaw = -1;
 
-/// How a task differs from others of its kind; a set of these.
+/// Set of variations of a task within its kind.
 enum TaskFlags : std::uint8_t {
   kNoFlags = 0,
   kAccumulate = 1,    ///< Decode: add to the slice instead of overwriting it
@@ -135,11 +135,11 @@ constexpr TaskFlags operator&(TaskFlags a, TaskFlags b) {
 }
 constexpr TaskFlags& operator|=(TaskFlags& a, TaskFlags b) { return a = a | b; }
 
-/// From here on a codec task is so much longer than the turn of its thread that to be interrupted
-/// by every message, at the price of its caches, is the lesser evil. The executor does so.
+/// Slice length from which the executor lets every message interrupt codec tasks. Such tasks are
+/// much longer than a scheduler's time slice, so the lost cache contents cost less than the delay.
 inline constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 
-/// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
+/// A vertex of the graph. It has 32 bytes, since graphs have tens of millions of them.
 struct Task {
   std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
                                ///< (Send, Recv), of the slice as it is summed (AllReduce) or of
@@ -148,7 +148,7 @@ struct Task {
                                ///< (Forward, Backward, Steps)
   std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
   std::uint32_t partition = 0;
-  std::uint32_t node = 0;         ///< where it runs
+  std::uint32_t node = 0;         ///< node that runs it
   std::uint32_t peer_offset = 0;  ///< (receiver - sender) mod N of the message that the task is,
                                   ///< feeds or comes from; 0 if none or several
   Kind kind = Kind::kForward;
@@ -162,23 +162,22 @@ static_assert(sizeof(Task) == 32);
 
 using TaskId = std::uint32_t;
 
-/// "None" for places in the tables of a graph.
+/// "None" among indices into a graph's tables.
 inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
 
-/// A Decode of the messages of all nodes.
+/// True for a Decode of the messages of all nodes.
 inline bool gathers(const Task& task) { return (task.flags & kGathers) != 0; }
 
-/// An Encode or Decode between all of a gradient and its factors.
+/// True for an Encode or Decode between a whole gradient and its factors.
 inline bool codes_factors(const Task& task) { return (task.flags & kFactors) != 0; }
 
-/// An AllReduce in half precision, which casts before it sums and after.
+/// True for an AllReduce in half precision, which casts before and after the sum.
 inline bool casts(const Task& task) {
   return task.kind == Kind::kAllReduce && task.algorithm != kRaw;
 }
 
-/// The Encode (kind kEncode) or Decode that an AllReduce that casts stands for. Its elements are
-/// counted from the bytes, two bytes each. This is one element more than the slice has if the slice
-/// has an odd number, since messages are padded.
+/// The Encode (kind kEncode) or Decode within an AllReduce that casts. Its number of elements is
+/// half the bytes: one more than the slice has if that is odd, since messages are padded.
 inline Task cast_of(Task all_reduce, Kind kind) {
   if (kind != Kind::kEncode) all_reduce.flags = kNoFlags;
   all_reduce.kind = kind;
@@ -186,26 +185,26 @@ inline Task cast_of(Task all_reduce, Kind kind) {
   return all_reduce;
 }
 
-/// Nothing runs: the task takes no time and no resource, and is done when its predecessors are.
+/// True if the task takes no time and no resource, and is done when its predecessors are.
 inline bool is_instant(const Task& task) {
   return task.kind == Kind::kJoin || (task.flags & kBatched) != 0;
 }
 
-/// LocalReduce and LocalBroadcast: between the GPUs of one node.
+/// True for LocalReduce and LocalBroadcast, between the GPUs of one node.
 inline bool is_local(const Task& task) { return resource_of(task.kind) == Resource::kLocal; }
 
-/// AllGather, ReduceScatter and AllToAll: between the nodes of a group.
+/// True for AllGather, ReduceScatter and AllToAll, between the nodes of a group.
 inline bool is_of_group(const Task& task) {
   return resource_of(task.kind) == Resource::kCollective;
 }
 
-/// Forward, Backward and Steps: what communication waits for, or hides behind.
+/// True for Forward, Backward and Steps.
 inline bool is_computation(const Task& task) {
   return resource_of(task.kind) == Resource::kCompute;
 }
 
-/// Whether a Send's message, at both ends, interrupts codec tasks: its slice is long, and so are
-/// those beside it.
+/// True if a Send's message interrupts codec tasks at both ends, since its slice, like those beside
+/// it, is long (kLongElements).
 inline bool interrupts(const Task& send) { return (send.flags & kOfLongSlice) != 0; }
 
 }  // namespace hipress::casync

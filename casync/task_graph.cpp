@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <numeric>
-#include <ostream>
 #include <queue>
 #include <stdexcept>
 
@@ -13,11 +12,6 @@ namespace {
 
 [[noreturn]] void reject(const std::string& message) {
   throw std::invalid_argument("task graph: " + message);
-}
-
-/// A label in Graphviz's language, where a word alone needs no quotes.
-std::string dot_label(const std::string& text) {
-  return text.find(' ') == std::string::npos ? text : '"' + text + '"';
 }
 
 /// Names the tasks of one cycle, given that `waiting[v]` predecessors of v can never finish.
@@ -86,7 +80,7 @@ void check_send(const TaskGraph& graph, TaskId id) {
   }
 }
 
-/// Every node whose tasks the graph holds takes part in every all-reduce as often as the others.
+/// Requires that all nodes whose tasks the graph holds take part in every all-reduce equally often.
 void check_collectives(const TaskGraph& graph) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> last_of;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<int>> counts;
@@ -120,9 +114,9 @@ void check_collectives(const TaskGraph& graph) {
   }
 }
 
-/// What the GPUs of a node sum up is spread over them until it is gathered again: a LocalReduce
-/// needs a LocalBroadcast of the same gradient and bytes after it, on its node. Another one gathers
-/// what became of the shares since.
+/// Requires a LocalBroadcast after every LocalReduce, of the same gradient and bytes on the same
+/// node: until then the sum is spread over the node's GPUs. A second LocalBroadcast may follow, and
+/// gathers the shares as they are then.
 void check_local_tasks(const TaskGraph& graph) {
   struct Reduced {
     TaskId id = 0;
@@ -230,24 +224,6 @@ std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradi
   if (task.kind == Kind::kSend) text += " to node " + std::to_string(graph.peer(task));
   if (task.kind == Kind::kRecv) text += " from node " + std::to_string(graph.peer(task));
   return text;
-}
-
-void write_dot(std::ostream& out, const TaskGraph& graph) {
-  out << "digraph casync {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n";
-  for (std::uint32_t node = 0; node < graph.nodes; ++node) {
-    out << "  subgraph cluster_" << node << " {\n    label=\"node " << node << "\";\n";
-    for (TaskId id = 0; id < graph.tasks(); ++id) {
-      if (graph[id].node != node) continue;
-      const std::string text = describe(graph, id);
-      out << "    t" << id << " [label=" << dot_label(text.substr(0, text.find(" on node")))
-          << "];\n";
-    }
-    out << "  }\n";
-  }
-  for (TaskId id = 0; id < graph.tasks(); ++id) {
-    for (const TaskId next : successors(graph, id)) out << "  t" << id << " -> t" << next << ";\n";
-  }
-  out << "}\n";
 }
 
 }  // namespace hipress::casync

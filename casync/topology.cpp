@@ -12,7 +12,7 @@
 namespace hipress::casync {
 namespace {
 
-/// Our own rows, and what was registered.
+/// Built-in rows, then registered ones.
 std::vector<const Topology*>& rows() {
   static std::vector<const Topology*> rows(own_topologies().begin(), own_topologies().end());
   return rows;
@@ -30,7 +30,7 @@ const Topology* find(std::string_view name) {
   return found == rows().end() ? nullptr : *found;
 }
 
-/// What carries gradients; the others carry shards.
+/// True for topologies of gradients; all others carry shards.
 bool is_of_gradients(const Topology* row) {
   return row->operation == Operation::kMean || row->operation == Operation::kBroadcast;
 }

@@ -10,9 +10,20 @@
 #include "casync/topology_model.hpp"
 #include "models/model.hpp"
 
+/// Topologies, and the expansion of plans to task graphs.
+///
+///   casync::Plan plan;
+///   plan.topology = "ring";
+///   plan.nodes = 4;
+///   plan.decisions.assign(model.gradients.size(), {.algorithm = casync::kRaw, .partitions = 4});
+///   const casync::TaskGraph graph = casync::expand(model, plan);  // one iteration, to simulate
+///   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+///     std::puts(casync::describe(graph, id).c_str());  // "Send g3[2] on node 1"
+///   }
+///   const casync::TaskGraph job = casync::expand_to_run(model, plan);  // for the executor
 namespace hipress::casync {
 
-/// Result that a topology brings about for a unit's values on all nodes.
+/// Operation on a unit's values over all nodes.
 enum class Operation : std::uint8_t {
   kMean,           ///< every node ends with the mean of all
   kBroadcast,      ///< every node ends with the root's
@@ -21,66 +32,63 @@ enum class Operation : std::uint8_t {
 };
 const char* to_string(Operation operation);  ///< "mean" …
 
-/// The nodes between which a unit is synchronised: `first` and every `stride`-th after it, `nodes`
-/// in all. They scatter or gather only the partitions that they have in common: those with a number
-/// k ≡ `first` (mod `stride`).
+/// The nodes that synchronise a unit: `first` and every `stride`-th after it, `nodes` in all. They
+/// scatter or gather only the partitions that they have in common, with numbers k ≡ `first`
+/// (mod `stride`).
 struct Ranks {
   std::uint32_t first = 0;
   std::uint32_t nodes = 0;  ///< 0: all of the graph's
   std::uint32_t stride = 1;
 };
 
-/// One unit to synchronise, as a topology sees it.
+/// A unit to synchronise: the input of a topology.
 struct UnitWork {
   std::uint32_t unit = 0;       ///< Task::gradient: input index g, or a bulk group's
   std::int64_t elements = 0;    ///< m
   std::int32_t partitions = 1;  ///< K
   std::int8_t algorithm_index = kRaw;
   const Algorithm* algorithm = nullptr;  ///< null: raw fp32
-  std::uint32_t root = 0;                ///< of an operation that has one
+  std::uint32_t root = 0;                ///< root of a broadcast
   Ranks ranks = {};
-  std::uint32_t within = 1;   ///< of a reduction in two levels: neighbours who add up first
-  bool divided = false;       ///< a sum is wanted: what is added was divided by N before
-  bool as_stored = false;     ///< its gradients lie in the half precision in which they are sent
+  std::uint32_t within = 1;   ///< neighbours that add up first, in a reduction in two levels
+  std::uint32_t rails = 1;    ///< Plan::rails
+  bool divided = false;       ///< values were divided by N before, so the operation only sums
+  bool as_stored = false;     ///< gradients are stored in the half precision that is sent
   std::vector<TaskId> ready;  ///< per node: the task after which the gradient is complete there
 };
 
-/// A way of doing an operation. Adding one is one file that defines a row, and its place in
-/// topologies(). What a row leaves out is never guessed: without `rotates` its graphs are not
-/// folded, without `coarse` plans are searched by exact simulations alone, and without `bound`
-/// there is no lower bound.
+/// An implementation of an operation. Adding one takes a file that defines a row, and its place in
+/// topologies(). Optional fields: without `rotates` graphs are not folded, without `coarse` plans
+/// are searched by exact simulations alone, and without `bound` there is no lower bound.
 struct Topology {
   std::string_view name;
   std::string_view help;
-  /// Appends the tasks of one unit, predecessors before successors, and behind each task the edges
+  /// Appends the tasks of one unit, predecessors before successors, and after each task the edges
   /// into it.
   void (*expand)(GraphBuilder& builder, const UnitWork& work);
-  /// How many that are for each partition that has elements, without making them.
+  /// Number of tasks that expand() adds for each partition that has elements.
   double (*tasks_per_partition)(double nodes, bool compressed);
   Operation operation = Operation::kMean;
   enum class Form : std::uint8_t {
     kAny,
-    kWhole,    ///< values are added as they lie, raw or in half precision, by a library, and K is 1
-               ///< whatever the plan says; it needs neither `coarse` nor `bound`
-    kEncoded,  ///< messages alone, which no node adds up on the way: raw values, factors and those
-               ///< in half precision go by `dense`
+    kWhole,    ///< a library adds raw or half-precision values in place. K is 1 whatever the plan
+               ///< says; neither `coarse` nor `bound` is needed
+    kEncoded,  ///< only encoded messages, which no node adds up on the way. Raw values, factors and
+               ///< half precision use `dense`
   };
   Form form = Form::kAny;
-  /// How often a node's values are encoded on their longest way into the mean, each time from what
-  /// was decoded before. Null: once a hop, as in a ring.
+  /// Number of successive encodings of a node's values on their longest way into the mean. Null: N,
+  /// one per hop, as in a ring.
   int (*encodings)(std::uint32_t nodes) = nullptr;
-  /// Rotating the nodes by one makes partition k of what a node does partition k+1 of what the next
-  /// node does (casync/folding.hpp).
+  /// True if rotating the nodes by one turns partition k on a node into partition k+1 on the next
+  /// node (casync/folding.hpp).
   bool rotates = false;
   AddCoarsePattern coarse = nullptr;
   const BoundTerms* bound = nullptr;
-  /// Of a broadcast: nodes on the way encode anew, so that with a lossy codec receivers may end
-  /// with different bits.
-  bool recodes = false;
-  /// Of a broadcast: what it takes at the least, from when the root's unit is ready until every
-  /// node has all slices. Null: nothing is known, and all chunk counts are simulated.
+  /// Broadcasts only: lower bound in ps on the time from the root's unit being ready until every
+  /// node has all slices. Null: unknown, so all chunk counts are simulated.
   double (*spread)(const Slices& slices, const Wire& wire) = nullptr;
-  /// Of the form kEncoded: what carries everything else, unless the plan says it.
+  /// Form kEncoded only: default topology of everything that is not encoded.
   std::string_view dense = {};
 
   int encodings_of(std::uint32_t nodes) const {
@@ -90,7 +98,7 @@ struct Topology {
   bool has_bound() const { return bound != nullptr || form == Form::kWhole; }
 };
 
-/// All rows, the project's own first.
+/// All rows, built-in ones first.
 std::span<const Topology* const> topologies();
 
 /// Built-in rows: the table in topologies/.
@@ -100,23 +108,23 @@ std::span<const Topology* const> own_topologies();
 struct TopologyPair {
   const Topology* encoded = nullptr;
   const Topology* raw = nullptr;
-  /// What carries a gradient that is compressed so; null: raw, as factors go, too.
+  /// Topology of gradients in that algorithm; `raw` for null and for factors.
   const Topology& of(const Algorithm* algorithm) const;
-  /// How often a gradient is then encoded on its way: factors, which travel as raw values do, once.
+  /// Number of successive encodings of a gradient on its way; 1 for factors.
   int encodings_of(const Algorithm& algorithm, std::uint32_t nodes) const;
 };
 /// The pair of a plan with Plan::topology and Plan::raw_topology, which may be empty.
 /// std::invalid_argument for an unknown name.
 TopologyPair topologies_of(std::string_view topology, std::string_view raw_topology);
 
-/// Those of an operation.
+/// All topologies of an operation.
 std::vector<const Topology*> topologies_for(Operation operation);
 
-/// "ps, ring, allreduce": for help and messages.
+/// Names for help and messages: "ps, ring, allreduce".
 std::string topology_names(Operation operation);
 
-/// A row of somebody else's, among topologies() for as long as this lives. Not to be made or
-/// destroyed while another thread looks. std::invalid_argument for a name that there is.
+/// Adds a row to topologies() for its own lifetime. Not thread-safe: no other thread may read
+/// topologies() during construction and destruction. std::invalid_argument if the name is taken.
 class TopologyRegistration {
  public:
   explicit TopologyRegistration(const Topology& topology);
@@ -132,29 +140,30 @@ class TopologyRegistration {
 /// std::invalid_argument that lists the names.
 const Topology& find_topology(std::string_view name);
 
-/// The row of an operation on shards for a Plan::shards_by other than kLibrary: "ring" and kGather
-/// are ring_gather. std::invalid_argument that lists what there is.
+/// The row of an operation on shards for a Plan::shards_by other than kLibrary: "ring" with kGather
+/// gives ring_gather. std::invalid_argument that lists the known names.
 const Topology& find_topology(std::string_view shards_by, Operation operation);
 
-/// A Plan::shards_by, from what may be in any case. std::invalid_argument as find_topology().
+/// Converts a name in upper or lower case to a value of Plan::shards_by. std::invalid_argument as
+/// find_topology().
 std::string known_shards_by(std::string_view text);
 
 /// Expands a plan to the graph of one iteration. Every node has Forward, which is all computation
 /// before the last backward (models::before_backward_s), then the gradients' Backward tasks in
-/// order of their ready times, and behind them the tasks that the topology adds. Throws
-/// std::invalid_argument as make_layout(), and for a folded graph of a plan that `foldable` calls
-/// impossible.
+/// order of their ready times, then the tasks that the topology adds. Throws std::invalid_argument
+/// as make_layout(), and with kFolded if foldable() is kImpossible.
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
 
-/// The same, with tasks that name the memory that they work on. Throws as expand().
+/// The same for the executor: tasks name their buffers. Throws as expand().
 TaskGraph expand_to_run(const models::Model& model, const Plan& plan,
                         Folding folding = Folding::kNone);
 
 /// The graph of that many iterations back to back (at least 1). Forward is a chain of one task per
-/// gradient, the last in the order of backward first. A task takes the share of forward that its
-/// gradient has of backward or, where the model gives no ready times, of the elements. From the
-/// second iteration on, Forward waits until the gradient is synchronised on the node, and Backward
-/// until the node has sent what Backward overwrites. Throws as expand().
+/// gradient, the last in the order of backward first. Each takes a share of the forward time in
+/// proportion to its gradient's backward time, or to its elements if the model gives no ready
+/// times. From the second iteration on, Forward waits until the gradient is synchronised on the
+/// node, and Backward until the node has sent the values that Backward overwrites. Throws as
+/// expand().
 TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
                               Folding folding = Folding::kNone);
 

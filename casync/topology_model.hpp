@@ -11,22 +11,22 @@
 /// picoseconds, as doubles.
 namespace hipress::casync {
 
-/// What one slice costs.
+/// Costs of one slice, in ps.
 struct SliceCosts {
   double encode = 0, decode = 0, add = 0;
-  double message = 0;  ///< time alone
-  double port = 0;     ///< work on a port
+  double message = 0;  ///< time of its message alone
+  double port = 0;     ///< work of its message on a port
 };
 
-/// The slices of one unit: all as long as the first but the last, which may be shorter.
+/// The slices of one unit. All have the length of the first, except the last, which may be shorter.
 struct Slices {
   std::int64_t count = 0;
   SliceCosts first, last;
-  SliceCosts total;  ///< of all, as loads on a resource
+  SliceCosts total;  ///< sum over all slices, as load on a resource
   SliceCosts first_load, last_load;
 };
 
-/// The least that messages cost beside their bytes.
+/// Lower bounds of a message's costs besides its bytes.
 struct Wire {
   double nodes = 1;
   double latency = 0;
@@ -38,7 +38,7 @@ struct Wire {
   double fan(const SliceCosts& slice) const;
 };
 
-/// Work of one unit on one sort of resource. Node i has `all`, plus `served` for every partition
+/// Work of one unit on one kind of resource. A node has `all`, plus `served` for every partition
 /// that it serves (`served_last` for the last partition, which may be shorter). `average` is the
 /// mean over nodes.
 struct Work {
@@ -48,28 +48,29 @@ struct Work {
   double served_last = 0;
 };
 
-/// What a unit loads ports (an egress, and an ingress) and codec streams with, at the least.
+/// Lower bounds of a unit's load on ports (each egress and each ingress) and codec streams.
 struct Loads {
   Work port, codec;
-  std::uint32_t servers = 0;  ///< partitions that nodes g, g+1, … mod N serve; 0: `all` has it all
+  std::uint32_t servers = 0;  ///< number of partitions that nodes g, g+1, … mod N serve; 0: the
+                              ///< whole load is in `all`
 };
 
-/// The terms of the lower bound; all but `loads` are asked of two nodes and more alone.
+/// The terms of the lower bound. All but `loads` require at least two nodes.
 struct BoundTerms {
   /// From the first node's ready time until the first slice is synchronised.
   double (*chain)(const Slices& slices, const Wire& wire);
-  /// The same until all slices are, of which a node encodes and decodes one after the other.
+  /// The same until all slices are synchronised; a node encodes and decodes them one by one.
   double (*piped)(const Slices& slices, const Wire& wire);
   /// From the last node's ready time until a slice is synchronised.
   double (*chain_of_last)(const SliceCosts& slice, const Wire& wire);
   /// From the sum of a raw slice to the last arrival of its mean.
   double (*spread)(const SliceCosts& slice, const Wire& wire);
   Loads (*loads)(const Slices& slices, const Wire& wire);
-  /// Messages of one partition that leave a host for another at least, the mean over hosts.
-  /// `host`: of each node.
+  /// Lower bound of the messages of one partition that leave a host for another: the mean over
+  /// hosts. `host` gives the host of each node.
   double (*crossings)(std::span<const std::uint32_t> host);
   /// From the first node's ready time until some node has the mean of a raw slice, which the next
-  /// stage's encode waits for; null: nothing is known.
+  /// stage's encode waits for. Null: unknown.
   double (*gathered)(const SliceCosts& slice, const Wire& wire) = nullptr;
 };
 
@@ -80,21 +81,21 @@ using StepIds = std::vector<std::uint32_t>;
 class CoarsePattern {
  public:
   virtual ~CoarsePattern() = default;
-  /// A phase behind all of `after`: work on codec streams or ports, which takes the busiest node
-  /// `stretch` times as long as the mean one, and a latency behind it.
+  /// Adds a phase after all of `after`; returns its number. It is work on codec streams or ports,
+  /// which takes the busiest node `stretch` times as long as the mean, then a latency.
   virtual std::uint32_t add(Resource resource, double work, double stretch, double latency,
                             const StepIds& after) = 0;
 };
 
-/// What a coarse pattern is made of.
+/// Inputs of a coarse pattern.
 struct CoarseCosts {
   std::uint32_t nodes = 1;
   double share = 1;    ///< partitions per node
-  double message = 0;  ///< of one slice, as all below
-  double encode = 0;   ///< 0: there is none
+  double message = 0;  ///< time of one slice's message, as all below
+  double encode = 0;   ///< 0: no encode
   double add = 0;
-  double decode = 0;   ///< 0: there is none
-  double latency = 0;  ///< of the wire
+  double decode = 0;   ///< 0: no decode
+  double latency = 0;  ///< latency of the wire
 };
 
 /// Adds one unit's phases behind `start`; returns those after which it is synchronised.

@@ -10,13 +10,13 @@
 namespace hipress::io {
 namespace {
 
-/// A piece of a text: words of which one stands there, or, if there is one alone, plain text.
+/// One part of a text: several values to choose from, or a single plain text.
 using Piece = std::vector<std::string_view>;
 
-/// The text cut where values begin and end that have bars: "x(a=", "1" | "2", ",b=3)".
+/// Splits a text around values with bars: "x(a=", "1" | "2", ",b=3)".
 std::vector<Piece> pieces_of(std::string_view text) {
   std::vector<Piece> pieces;
-  std::size_t plain = 0;  // where text begins that is in no piece yet
+  std::size_t plain = 0;  // start of the text that is in no piece yet
   for (std::size_t bar = text.find('|'); bar != std::string_view::npos; bar = text.find('|', bar)) {
     const std::size_t before = text.find_last_of("=,(|", bar - (bar > 0 ? 1 : 0));
     const std::size_t end = std::min(text.find_first_of(",)", bar), text.size());

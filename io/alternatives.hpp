@@ -7,14 +7,14 @@
 
 namespace hipress::io {
 
-/// The texts that one with alternatives stands for: "powersgd(rank=1|2)" for one with each value of
-/// the parameter, "x(a=1|2,b=3|4)" for the four of all pairs, whose last value changes first. A
-/// text without alternatives stands for itself. std::invalid_argument, before any of them is made,
-/// if there are more than `most`; `what` calls them by name.
+/// Expands alternatives in parameter values: "powersgd(rank=1|2)" gives 2 texts, "x(a=1|2,b=3|4)"
+/// 4, with the last parameter changing fastest. A text without alternatives gives itself. Throws
+/// std::invalid_argument, before it expands anything, for more than `most` texts; `what` names them
+/// in the message.
 std::vector<std::string> alternatives(std::string_view text, std::size_t most,
                                       std::string_view what);
 
-/// The first of them.
+/// First text of alternatives().
 std::string first_alternative(std::string_view text);
 
 }  // namespace hipress::io

@@ -13,7 +13,7 @@ namespace hipress::io {
 namespace {
 
 struct Search {
-  std::uintptr_t inside = 0;  ///< an address of the module that is meant
+  std::uintptr_t inside = 0;  ///< an address in the module to find
   std::string found;
 };
 
@@ -26,7 +26,7 @@ bool contains(const dl_phdr_info& module, std::uintptr_t address) {
   return false;
 }
 
-/// Of a list of notes, the one that is a build ID.
+/// Build ID in an ELF note segment, as hexadecimal digits; empty if absent.
 std::string build_id_of(std::span<const std::byte> notes) {
   constexpr std::string_view kOwner("GNU\0", 4);
   const auto padded = [](std::size_t length) { return (length + 3) / 4 * 4; };

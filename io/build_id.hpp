@@ -4,8 +4,8 @@
 
 namespace hipress::io {
 
-/// What the linker wrote into the program or library that this code is part of, as hexadecimal
-/// digits: another one where the code is another. Empty if it wrote none.
+/// Build ID that the linker wrote into this program or library, as hexadecimal digits; empty if
+/// absent. It changes with the code.
 std::string build_id();
 
 }  // namespace hipress::io

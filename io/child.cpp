@@ -24,12 +24,12 @@
 
 extern char** environ;
 
-// This process forks a supervisor, which forks the command. Both are in one process group, led by
-// the supervisor. The kernel tells the supervisor, and would not tell the command's own children,
-// when this process dies (PR_SET_PDEATHSIG); the supervisor then ends the group.
+// This process forks a supervisor, and the supervisor forks the command. The supervisor leads the
+// process group of both. If this process dies, the kernel signals the supervisor (PR_SET_PDEATHSIG,
+// which does not reach grandchildren), and the supervisor kills the group.
 //
-// Other threads may hold locks at the moment of the fork, so the children call only what is
-// async-signal-safe: everything is allocated before.
+// Other threads may hold locks during the fork. The children therefore call only async-signal-safe
+// functions, and everything is allocated before.
 
 namespace hipress::io {
 namespace {
@@ -37,7 +37,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxOutput = 64 << 10;
-constexpr int kGraceMs = 500;  ///< between SIGTERM, on which compilers clean up, and SIGKILL
+constexpr int kGraceMs = 500;  ///< between SIGTERM, so that compilers can clean up, and SIGKILL
 
 struct Pipe {
   Pipe() {
@@ -52,13 +52,13 @@ struct Pipe {
   Descriptor reader, writer;
 };
 
-/// What the children need, allocated before the fork.
+/// Arguments of the children, allocated before the fork.
 struct Prepared {
   std::vector<char*> arguments;
   std::vector<char*> environment;
-  const char* folder;  ///< null: ours
+  const char* folder;  ///< working directory; null: this process's
   int input, output;
-  int ended;  ///< errno of a failed start is written here; everything that holds it open ends
+  int ended;  ///< pipe for errno of a failed start; open until both children end
 };
 
 void end_group(int /*signal*/) {
@@ -95,7 +95,7 @@ void unblock_signals() {
   ::setpgid(0, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, end_group);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(1);  // it died before
+  if (::getppid() != parent) ::_exit(1);  // the parent has died already
   const pid_t command = ::fork();
   if (command == 0) become_command(prepared);
   if (command < 0) {
@@ -117,7 +117,7 @@ void unblock_signals() {
       quote(name), std::strerror(error)));
 }
 
-/// Holds back all signals of this thread while it lives.
+/// Blocks all signals of this thread during its lifetime.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -133,7 +133,7 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-/// A process group that was started; ends with this object at the latest.
+/// A started process group; the destructor kills it unless it was waited for.
 class Group {
  public:
   Group(const Prepared& prepared, const std::string& name) {
@@ -157,7 +157,7 @@ class Group {
 
   void send(int signal) const { ::kill(-leader_, signal); }
 
-  /// Its exit status, as a shell says it.
+  /// Waits for the leader. Returns its exit status as a shell does.
   int wait() {
     int status = 0;
     while (::waitpid(leader_, &status, 0) < 0 && errno == EINTR) {
@@ -171,7 +171,8 @@ class Group {
   std::optional<ChildGroup> killed_with_us_;
 };
 
-/// Reads what there is into `output`, as far as it has room. False at the end of the pipe.
+/// Reads available bytes, and appends them to `output` up to kMaxOutput. False at the end of the
+/// pipe.
 bool drain(int pipe, std::string& output) {
   std::array<char, 4096> block;
   const ssize_t got = ::read(pipe, block.data(), block.size());
@@ -181,7 +182,7 @@ bool drain(int pipe, std::string& output) {
   return got > 0;
 }
 
-/// Takes what is written until the supervisor has ended; false if it has not by then.
+/// Collects output until the supervisor ends; false if it is still running at the deadline.
 bool wait_for_end(int ended, int output, Clock::time_point deadline, ChildResult& result) {
   for (bool open = true;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -203,7 +204,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Our environment, where `added` replaces what has its names.
+/// This process's environment; variables in `added` replace those of the same name.
 std::vector<std::string> environment_with(const std::vector<std::string>& added) {
   std::vector<std::string> all = added;
   for (char** variable = environ; *variable != nullptr; ++variable) {

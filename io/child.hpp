@@ -5,27 +5,28 @@
 
 namespace hipress::io {
 
-/// A command that is run and waited for.
+/// Command for run_child().
 struct ChildCommand {
-  std::vector<std::string> words;        ///< the program, looked for on the PATH, and its arguments
-  std::string input;                     ///< what it reads from standard input
-  std::vector<std::string> environment;  ///< "NAME=value", added to ours
-  double timeout_s = 0;                  ///< after which it is ended
-  std::string folder = {};               ///< that it works in; empty: ours
+  std::vector<std::string> words;        ///< program, searched on the PATH, and its arguments
+  std::string input;                     ///< content of its standard input
+  std::vector<std::string> environment;  ///< "NAME=value", added to this process's environment
+  double timeout_s = 0;                  ///< time limit; the command is killed after it
+  std::string folder = {};               ///< working directory; empty: this process's
 };
 
-/// How it went.
+/// Outcome of a command.
 struct ChildResult {
-  int start_error = 0;  ///< errno if there is no such program; the rest then means nothing
+  /// errno if the command could not be started; the rest is then meaningless.
+  int start_error = 0;
   bool timed_out = false;
-  int status = 0;      ///< the exit status; 128 + N if signal N ended it
-  std::string output;  ///< the first 64 KiB of standard output and standard error
+  int status = 0;      ///< exit status; 128 + N if signal N ended it
+  std::string output;  ///< first 64 KiB of standard output and standard error
 };
 
-/// Runs a command without a shell, in a process group of its own, with umask 077. The group ends
-/// when its time is over, when a signal ends this process (SIGKILL included), and when the command
-/// ends: no orphan goes on working. RunError with the remedy if there are no processes, descriptors
-/// or memory for the command.
+/// Runs a command and waits for it: without a shell, in a process group of its own, with umask 077.
+/// The group is killed when the time limit passes, and when this process dies meanwhile (even by
+/// SIGKILL). Processes that a finished command leaves in the background are neither waited for nor
+/// killed. Throws RunError with the remedy if processes, descriptors or memory run out.
 ChildResult run_child(const ChildCommand& command);
 
 }  // namespace hipress::io

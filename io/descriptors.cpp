@@ -13,7 +13,7 @@
 namespace hipress::io {
 namespace {
 
-/// For what else is opened meanwhile.
+/// Reserve for files that are opened elsewhere meanwhile.
 constexpr std::int64_t kSpare = 64;
 
 std::int64_t open_descriptors() {
@@ -26,7 +26,7 @@ std::int64_t open_descriptors() {
 
 std::int64_t allow_descriptors(std::int64_t wanted) {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;  // whoever opens one too many is told
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;  // a failing open() reports it
   const std::int64_t taken = open_descriptors() + kSpare;
   const auto needed = static_cast<rlim_t>(taken + wanted);
   if (limit.rlim_cur < needed) {

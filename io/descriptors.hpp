@@ -8,9 +8,9 @@
 
 namespace hipress::io {
 
-/// Lets this process open `wanted` more files and sockets: raises the soft limit (ulimit -n; 1024
-/// on most machines) as far as necessary and as the hard limit permits. Returns how many more it
-/// may then open: fewer than `wanted` if the hard limit is too low.
+/// Raises the soft limit of open files (ulimit -n; often 1024), up to the hard limit, so that this
+/// process can open `wanted` more files and sockets. Returns the number that it can then open: less
+/// than `wanted` if the hard limit is too low.
 std::int64_t allow_descriptors(std::int64_t wanted);
 
 /// An open file, closed at the end of the scope.
@@ -27,14 +27,14 @@ class Descriptor {
 
   int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  /// False, with errno, if what was written did not arrive.
+  /// Closes the file. False, with errno, if written data did not arrive.
   bool close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
 
  private:
   int number_ = -1;
 };
 
-/// Whether all of `bytes` could be written to the open file; if not, errno says why.
+/// Writes all of `bytes`. False, with errno, on failure.
 bool write_all(const Descriptor& to, std::string_view bytes);
 
 }  // namespace hipress::io

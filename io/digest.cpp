@@ -43,7 +43,7 @@ Digest sha256(std::string_view bytes) {
 
 Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> data) {
   Digest digest;
-  // HMAC() takes no key at a null pointer for "the key of before".
+  // A null key means "reuse the previous key" to HMAC().
   const std::byte none{};
   const std::byte* const secret = key.empty() ? &none : key.data();
   if (HMAC(EVP_sha256(), secret, static_cast<int>(key.size()), octets(data.data()), data.size(),

@@ -16,14 +16,14 @@ namespace hipress::io {
 
 using Json = nlohmann::ordered_json;
 
-/// Builds documents from the text that the library parses, and prints documents.
+/// Conversion between documents and the JSON library's types.
 struct Conversion {
   class Reader;
   static Json to_json(const Document& document);
 };
 
-/// Builds a document while the library parses its text, in time linear in its length. The library's
-/// own objects would compare each new member with all members before it.
+/// Builds a document from parser events, in time linear in the text. The library's own ordered
+/// objects compare each new member with all members before it.
 class Conversion::Reader : public nlohmann::json_sax<Json> {
  public:
   explicit Reader(const std::string& source) : source_(source) {}
@@ -62,7 +62,7 @@ class Conversion::Reader : public nlohmann::json_sax<Json> {
   }
 
  private:
-  /// A list or an object that has begun and not ended.
+  /// A list or an object that is still open.
   struct Level {
     Document document;
     std::string name = {};  ///< name of the member whose value comes next
@@ -106,7 +106,7 @@ Json Conversion::to_json(const Document& document) {
   }
   if (const Document::Object* members = document.members()) {
     Json object = Json::object();
-    // Names differ already: what looks them up one by one would take time by their square.
+    // Names are unique already; inserting one by one would take quadratic time.
     auto& to = object.get_ref<Json::object_t&>();
     to.reserve(members->size());
     for (const Document::Member& member : *members) {
@@ -122,7 +122,7 @@ Json Conversion::to_json(const Document& document) {
   return nullptr;
 }
 
-// Here, where Member is complete.
+// Defined here because Member is complete here.
 Document::Document() = default;
 Document::Document(std::nullptr_t) {}
 Document::~Document() = default;

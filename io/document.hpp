@@ -13,8 +13,14 @@
 
 namespace hipress::io {
 
-/// A JSON value: null, a boolean, an integer, a double, a text, a list, or an object whose members
-/// keep their order. `{{"name", value}, …}` is an object, list({…}) a list.
+/// A JSON value: null, boolean, integer, double, text, list, or object with members in insertion
+/// order.
+///
+///     Document plan = {{"nodes", 16}, {"codecs", std::vector<std::string>{"onebit"}}};
+///     plan["time_s"] = 0.156;
+///     const std::string text = plan.print(2);
+///     const Document read = Document::parse(text, "plan.json");
+///     const Document* const nodes = read.find("nodes");  // nodes->integer() is 16
 class Document {
  public:
   struct Member;
@@ -43,7 +49,7 @@ class Document {
   Document(std::string_view text);
   Document(std::string text);
   Document(std::initializer_list<Member> members);
-  /// Null of an empty one.
+  /// Null if the optional is empty.
   template <class T>
   Document(const std::optional<T>& value) : Document() {
     if (value) *this = Document(*value);
@@ -60,34 +66,34 @@ class Document {
   static Document object();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
-  /// Null pointers of values of another kind. Any integer or double is a number.
+  /// Pointer to the value; null if it is of another kind. number() takes any integer or double.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const std::string* text() const { return std::get_if<std::string>(&value_); }
   const List* items() const { return std::get_if<List>(&value_); }
   const Object* members() const { return std::get_if<Object>(&value_); }
   std::optional<double> number() const;
-  /// A whole number as it is written, negative or not; none where it is no integer.
-  std::optional<std::int64_t> integer() const;            ///< up to INT64_MAX
-  std::optional<std::uint64_t> unsigned_integer() const;  ///< from 0
+  /// The integer; empty if the value is no integer or out of range.
+  std::optional<std::int64_t> integer() const;            ///< range of std::int64_t
+  std::optional<std::uint64_t> unsigned_integer() const;  ///< range of std::uint64_t
 
   /// "an object", "the number 3.5", "the text 'x'": for complaints.
   std::string describe() const;
 
-  /// The member of that name; null if there is none, or this is no object.
+  /// The member `name`; null if it is missing or this is no object.
   const Document* find(std::string_view name) const;
-  /// The member of that name of an object, or of null, which becomes one; new ones come last.
+  /// The member `name`, appended if it is missing. Turns null into an object.
   Document& operator[](std::string_view name);
-  /// Sets all members of another object.
+  /// Sets every member of another object in this one.
   void update(const Document& other);
-  /// Appends to a list, or to null, which becomes one.
+  /// Appends to a list. Turns null into a list.
   void push_back(Document value);
 
-  /// JSON: on one line, or with `indent` blanks a level. Bytes that are no UTF-8 become U+FFFD, and
-  /// doubles that are no numbers null.
+  /// JSON text: on one line, or indented by `indent` blanks per level. Bytes that are not UTF-8
+  /// become U+FFFD; NaN and infinities become null.
   std::string print(int indent = -1) const;
 
-  /// Reads JSON. InputError, which names `source` and the line, for what is none, for lists and
-  /// objects in more than 64 levels, and for an object with two members of one name.
+  /// Parses JSON. Throws InputError, with `source` and the line, for malformed text, more than 64
+  /// levels of nesting, and duplicate member names in an object.
   static Document parse(std::string_view json, const std::string& source);
 
  private:

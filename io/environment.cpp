@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxRanks = 1 << 20;
 
-/// The variables by which one launcher tells a process who it is.
+/// Variables that identify a process under one launcher.
 struct Launcher {
   const char* name;
   const char* rank;
@@ -20,14 +20,14 @@ struct Launcher {
   const char* local_rank;
 };
 
-// In this order, and before Slurm's: what a user starts inside a Slurm allocation (torchrun,
-// mpirun) also sees Slurm's variables, which then describe the batch script and not the process.
+// Searched in this order, before Slurm: processes that torchrun or mpirun start in a Slurm
+// allocation also see Slurm's variables, which then describe the batch script.
 constexpr Launcher kLaunchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
     {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
 };
 
-/// The variable's value; empty if it is not set.
+/// Value of the variable; empty if unset.
 std::string text_of(const char* variable) {
   const char* value = std::getenv(variable);
   return value ? value : "";
@@ -57,9 +57,9 @@ std::optional<Launch> read(const Launcher& launcher) {
   return launch;
 }
 
-/// The process's place in a job step, which srun started. A batch script has a number, 0, too, and
-/// the number of tasks where it was asked for by --ntasks; only a step has one of its own, which an
-/// interactive step in a larger allocation may not have in SLURM_NTASKS.
+/// Identity in a job step that srun started. A batch script also has a SLURM_PROCID (0) and, if it
+/// was submitted with --ntasks, a SLURM_NTASKS; only steps have SLURM_STEP_NUM_TASKS. An
+/// interactive step in a larger allocation may differ from SLURM_NTASKS.
 std::optional<Launch> read_slurm() {
   const bool in_step = std::getenv("SLURM_STEP_NUM_TASKS") != nullptr;
   if (!in_step && std::getenv("SLURM_JOB_ID")) return std::nullopt;
@@ -131,7 +131,7 @@ std::string redis_password() { return text_of("HIPRESS_REDIS_PASSWORD"); }
 std::string redis_authorities() { return text_of("HIPRESS_REDIS_CA"); }
 
 void set_nccl_interface(const std::string& interface) {
-  constexpr int kKeep = 0;  // what is set already
+  constexpr int kKeep = 0;  // keep an existing value
   ::setenv("NCCL_SOCKET_IFNAME", interface.c_str(), kKeep);
 }
 

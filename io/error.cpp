@@ -15,13 +15,13 @@ namespace hipress::io {
 
 namespace {
 
-/// The first 80 bytes or, of UTF-8, characters that are whole.
+/// First 80 bytes at most, without cutting a UTF-8 character.
 std::string_view beginning(std::string_view text) {
   constexpr std::size_t kLongest = 80;
   if (text.size() <= kLongest) return text;
   std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // no half one
-  if (kLongest - end >= 4) end = kLongest;  // it was no UTF-8
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // to its start
+  if (kLongest - end >= 4) end = kLongest;                                          // not UTF-8
   return text.substr(0, end);
 }
 

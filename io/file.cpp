@@ -17,7 +17,7 @@ namespace hipress::io {
 namespace fs = std::filesystem;
 namespace {
 
-/// The shared library that this code is in; empty where it is in the program itself.
+/// Shared library that holds this code; empty if the program itself does.
 fs::path own_library() {
   Dl_info info{};
   static const char here = 0;
@@ -27,13 +27,13 @@ fs::path own_library() {
   return file.filename().string().find(".so") == std::string::npos ? fs::path() : file;
 }
 
-/// Where data files lie. What is installed, a tool or a library in whichever program, prefers what
-/// was installed with it to a source tree that has moved on.
+/// Folders with data files, first match wins. Installed tools and libraries prefer the data
+/// installed with them to the source tree, which may have changed since.
 std::vector<fs::path> data_roots() {
   if (const std::string folder = data_folder(); !folder.empty()) return {folder};
   std::vector<fs::path> roots;
   fs::path above = own_library();
-  constexpr int kLevels = 3;  // of PREFIX/lib/x86_64-linux-gnu/libhipress.so
+  constexpr int kLevels = 3;  // PREFIX/lib/x86_64-linux-gnu/libhipress.so has this many folders
   for (int level = 0; level < kLevels && above.has_relative_path(); ++level) {
     above = above.parent_path();
     if (level > 0) roots.push_back(above / "share/hipress");
@@ -93,7 +93,7 @@ bool is_file(const std::string& path) {
 
 namespace {
 
-/// True if the names differ at most in hyphens for underscores.
+/// True if the names are equal up to hyphens and underscores.
 bool same_word(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char one, char other) {
     return one == other || ((one == '-' || one == '_') && (other == '-' || other == '_'));

@@ -24,7 +24,7 @@ constexpr std::string_view kReport =
 
 constexpr std::string_view kImport = "hipress-import makes a model of it";
 
-/// A mark at an offset, and a text that must be among the first bytes, too.
+/// A magic number at an offset, and a text that the prefix must contain besides.
 struct Row {
   std::size_t offset;
   std::string_view mark;
@@ -85,7 +85,8 @@ constexpr Row kRows[] = {
      {"a pointer of Git LFS, and not the file itself", "fetch it: git lfs pull"}},
     {0,
      "\0\5\x16\7"sv,
-     {"what macOS notes of a file, and not the file itself", "give the file without ._ before it"}},
+     {"metadata of macOS about a file, and not the file itself",
+      "give the file without ._ before it"}},
     {0,
      "/annex/objects/"sv,
      {"a pointer of git-annex, and not the file itself", "fetch it: git annex get"}},
@@ -98,7 +99,7 @@ constexpr Row kRows[] = {
     {0, "\0["sv, {"text in UTF-16", "save it as UTF-8, or give it as it was exported"}},
 };
 
-/// Marks of text, in lower case, behind blanks.
+/// Prefixes of text formats, in lower case, after leading blanks.
 constexpr Row kTextRows[] = {
     {0,
      "<!doctype html"sv,

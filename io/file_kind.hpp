@@ -6,20 +6,20 @@
 
 namespace hipress::io {
 
-/// A kind of file that no reader takes, and what to do with it.
+/// A file format that no reader accepts, with its remedy.
 struct FileKind {
   std::string_view is;  ///< "a ZIP archive"
   std::string_view remedy;
 };
 
-/// Bytes from a file's beginning that tell every kind of the table.
+/// Length of the prefix that kind_of() needs, in bytes.
 inline constexpr std::size_t kKindBytes = 512;
 
-/// The kind that a file's first bytes bear the mark of; null: none in the table. Text that YAML,
-/// JSON or a table may begin with, and messages of Chakra's traces, bear none.
+/// Format by the magic number in a file's first bytes; null if unknown. Text that may be YAML, JSON
+/// or a table, and the messages of Chakra traces, are unknown.
 const FileKind* kind_of(std::string_view first);
 
-/// Throws InputError that names the file, its kind and the remedy if it is of such a kind.
+/// Throws InputError, with the file, its format and the remedy, if kind_of() knows the format.
 void refuse_kind(const std::string& file, std::string_view first);
 
 }  // namespace hipress::io

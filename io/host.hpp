@@ -4,11 +4,11 @@
 
 namespace hipress::io {
 
-/// What this machine, or container, calls itself; empty if it does not say.
+/// Host name of this machine or container; empty if unknown.
 std::string host_name();
 
-/// Linux's boot id: the same text in all processes of a machine, also in its containers, until it
-/// starts anew; empty where there is none.
+/// Linux's boot ID: equal for all processes of a machine, containers included, until it reboots.
+/// Empty if unavailable.
 std::string boot_id();
 
 }  // namespace hipress::io

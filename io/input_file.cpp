@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <new>
 #include <set>
@@ -24,8 +25,8 @@
 
 namespace hipress::io {
 
-/// The regular files that were read, by device and number, and by when they were written, since a
-/// number may be another file's when the first is gone.
+/// Regular files that were read, and the content of pipes, which can be read once; by device, inode
+/// and modification time, since inode numbers are reused.
 class Inputs {
  public:
   void add(const struct stat& status) {
@@ -36,6 +37,15 @@ class Inputs {
     const std::lock_guard lock(mutex_);
     return read_.contains(identity_of(status));
   }
+  void keep(const struct stat& pipe, const std::string& content) {
+    const std::lock_guard lock(mutex_);
+    pipes_[identity_of(pipe)] = content;
+  }
+  std::optional<std::string> kept(const struct stat& pipe) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = pipes_.find(identity_of(pipe));
+    return found == pipes_.end() ? std::nullopt : std::optional(found->second);
+  }
 
  private:
   using Identity = std::tuple<dev_t, ino_t, std::int64_t, std::int64_t>;
@@ -44,11 +54,12 @@ class Inputs {
   }
   mutable std::mutex mutex_;
   std::set<Identity> read_;
+  std::map<Identity, std::string> pipes_;
 };
 
 namespace {
 
-/// What a file is that is no input; empty for one that is.
+/// Complaint about a file that is no input; empty for regular files and pipes.
 std::string_view wrong_kind(mode_t mode) {
   if (S_ISREG(mode) || S_ISFIFO(mode)) return {};
   if (S_ISDIR(mode)) return "is a folder, give the name of a file";
@@ -56,7 +67,7 @@ std::string_view wrong_kind(mode_t mode) {
   return "is a device or terminal, give a regular file or a pipe";
 }
 
-/// Tabs are text, other control bytes are not.
+/// Refuses bytes that are not UTF-8, and control bytes other than tab.
 void require_text(const std::string& path, int line_number, std::string_view line) {
   for (std::size_t i = 0; i < line.size();) {
     const auto byte = static_cast<unsigned char>(line[i]);
@@ -98,11 +109,11 @@ InputFile::InputFile(std::string path, ReadLimits limits)
     : path_(std::move(path)), limits_(limits) {
   struct stat status {};
   if (path_.empty()) throw InputError("the name of a file to read is empty; give one");
-  // Before it is opened, since a device may act on that.
+  // Checked before opening, which may have side effects on a device.
   if (::stat(path_.c_str(), &status) == 0) {
     if (const auto wrong = wrong_kind(status.st_mode); !wrong.empty()) fail(std::string(wrong));
   }
-  // Without O_NONBLOCK a named pipe would wait here for its writer, without a limit.
+  // Without O_NONBLOCK, opening a named pipe would wait for its writer without a limit.
   file_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file_ || ::fstat(file_.number(), &status) != 0) refuse_file(path_, "read", errno);
   if (const auto wrong = wrong_kind(status.st_mode); !wrong.empty()) fail(std::string(wrong));
@@ -118,8 +129,8 @@ InputFile::InputFile(std::string path, ReadLimits limits)
 
 bool InputFile::expired(Seconds limit) const { return Clock::now() - opened_ > limit; }
 
-/// Waits for bytes in a pipe, or for its last writer to leave, until the limit at most. Linux does
-/// not wake it when a writer comes.
+/// Waits until a pipe has bytes or loses its last writer, up to the limit. Linux does not wake
+/// poll() when a writer comes.
 void InputFile::await_bytes(Seconds limit) {
   const Seconds left = limit - (Clock::now() - opened_);
   const int milliseconds = static_cast<int>(std::ceil(std::max(0.0, left.count()) * 1e3)) + 1;
@@ -127,7 +138,7 @@ void InputFile::await_bytes(Seconds limit) {
   if (::poll(&wait, 1, milliseconds) < 0 && errno != EINTR) refuse_file(path_, "read", errno);
 }
 
-/// A pipe has nothing to read, and no writer: there has been one, or there is none yet.
+/// True if an empty pipe without writers had one before; false if none has come yet.
 bool InputFile::had_writer() const {
   pollfd now{.fd = file_.number(), .events = POLLIN, .revents = 0};
   return ::poll(&now, 1, 0) > 0 && (now.revents & POLLIN) == 0;
@@ -158,8 +169,8 @@ std::size_t InputFile::read(char* to, std::size_t most) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN && !pipe) {
       fail(
-          "has no end: it waits for what is still to come; copy the part that you need into a "
-          "regular file, and give that");
+          "has no end: more data may come at any time; copy the part that you need into a regular "
+          "file, and give that");
     }
     if (got < 0 && errno != EAGAIN) refuse_file(path_, "read", errno);
     if (got == 0 && pipe && bytes_read_ == 0 && !had_writer()) {
@@ -184,11 +195,18 @@ std::size_t InputFile::read(char* to, std::size_t most) {
 std::string read_file(const std::string& path) { return read_file(path, ReadLimits()); }
 
 std::string read_file(const std::string& path, const ReadLimits& limits) {
+  struct stat status {};
+  const auto is_pipe = [&] {
+    return ::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+  };
+  if (is_pipe()) {
+    if (std::optional<std::string> content = inputs().kept(status)) return *std::move(content);
+  }
   InputFile file(path, limits);
   try {
     constexpr std::size_t kStep = std::size_t{64} << 10;
     std::string content;
-    // One byte more, so that the end is found without growing.
+    // One extra byte, so that the end is found without growing the buffer.
     content.resize(static_cast<std::size_t>(file.size().value_or(0)) + 1);
     std::size_t length = 0;
     while (const std::size_t got = file.read(content.data() + length, content.size() - length)) {
@@ -196,6 +214,7 @@ std::string read_file(const std::string& path, const ReadLimits& limits) {
       if (length == content.size()) content.resize(std::max(2 * length, kStep));
     }
     content.resize(length);
+    if (is_pipe()) inputs().keep(status, content);
     return content;
   } catch (const std::bad_alloc&) {
     throw RunError(fmt::format("{}: cannot be read: {}", path, remedy(ENOMEM)));
@@ -203,12 +222,12 @@ std::string read_file(const std::string& path, const ReadLimits& limits) {
 }
 
 std::vector<std::string> read_lines(const std::string& path) {
-  constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;  // each line takes 32 more in memory
+  constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;  // each line takes 32 bytes more
   const std::string content = read_file(path, {.most_bytes = kMostBytes});
   refuse_kind(path, content);
   std::string_view rest = content;
   constexpr std::string_view kByteOrderMark =
-      "\xef\xbb\xbf";  // some editors and spreadsheets put it
+      "\xef\xbb\xbf";  // some editors and spreadsheets write it
   if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   std::vector<std::string> lines;
   while (!rest.empty()) {

@@ -13,28 +13,28 @@ namespace hipress::io {
 
 class Inputs;
 
-/// What an input may cost. Regular files and pipes are inputs, and nothing else is.
+/// Limits for reading an input. Inputs are regular files and pipes.
 struct ReadLimits {
   using Seconds = std::chrono::duration<double>;
 
-  std::int64_t most_bytes = std::int64_t{1} << 30;  ///< more are refused, not cut off
-  /// How long a named pipe waits for some process to open it for writing.
+  std::int64_t most_bytes = std::int64_t{1} << 30;  ///< larger inputs are refused, not truncated
+  /// Timeout for a writer to open a named pipe.
   Seconds writer = std::chrono::seconds(10);
-  /// How long all of a pipe may take, from when it is opened: `<(command)`, /dev/stdin, a FIFO.
+  /// Timeout for a whole pipe, from its opening: `<(command)`, /dev/stdin, a FIFO.
   Seconds pipe = std::chrono::seconds(30);
 };
 
-/// A regular file or pipe that is read from its beginning to its end. InputError, which names the
-/// file, for anything else: a device, terminal, socket or folder, a disk error, more bytes than the
-/// limit, or a pipe whose writer does not come or does not finish. RunError if descriptors or
-/// memory run out.
+/// A regular file or pipe, read from beginning to end. Throws InputError, with the file name, for
+/// devices, terminals, sockets and folders, for disk errors, for more bytes than the limit, and for
+/// a pipe whose writer does not come or finish in time. Throws RunError if descriptors or memory
+/// run out.
 class InputFile {
  public:
   explicit InputFile(std::string path, ReadLimits limits = {});
 
-  /// Up to `most` bytes, and 0 only at the end.
+  /// Reads up to `most` bytes; 0 only at the end.
   std::size_t read(char* to, std::size_t most);
-  /// The bytes that a regular file had when it was opened; none for a pipe, whose end is unknown.
+  /// Size of a regular file when it was opened, in bytes; empty for a pipe.
   std::optional<std::int64_t> size() const { return size_; }
   const std::string& path() const { return path_; }
 
@@ -58,9 +58,9 @@ class InputFile {
   std::int64_t bytes_read_ = 0;
 };
 
-/// The duration of one request, for processes that answer many: one request's output may be another
-/// one's input. While a scope lives, refuse_input() on its thread knows only the files that the
-/// thread has read within the scope. Scopes may be nested.
+/// Scope of one request, in processes that answer many: the output of one may be the input of the
+/// next. Within a scope, refuse_input() on its thread considers only files that the thread has read
+/// in that scope. Scopes may be nested.
 class InputScope {
  public:
   InputScope();

@@ -4,20 +4,20 @@
 
 namespace hipress::io {
 
-/// Whether work is to end early. It looks at a flag of whoever asked for the work, which other
-/// threads and signal handlers set at any time, and which lives until the work is done.
+/// A request to end work early: a view of the caller's flag. Other threads and signal handlers may
+/// set the flag at any time. It must outlive the work.
 class InterruptFlag {
  public:
-  /// The work goes on until it is done.
+  /// Never set: the work runs to its end.
   InterruptFlag() = default;
-  InterruptFlag(const std::atomic<bool>* flag) : flag_(flag) {}  ///< null: as without one
-  /// Of a C program: any value but 0 ends the work. Null is no flag.
+  InterruptFlag(const std::atomic<bool>* flag) : flag_(flag) {}  ///< null: never set
+  /// Flag of a C program: any value but 0 ends the work. Null: never set.
   explicit InterruptFlag(const volatile unsigned char* flag) : byte_(flag) {}
 
   bool exists() const { return flag_ != nullptr || byte_ != nullptr; }
   bool is_set() const {
     if (flag_ != nullptr) return flag_->load(std::memory_order_relaxed);
-    // std::atomic_ref would ask for a byte that is neither const nor volatile.
+    // std::atomic_ref takes neither const nor volatile bytes.
     return byte_ != nullptr && __atomic_load_n(byte_, __ATOMIC_RELAXED) != 0;
   }
 

@@ -8,15 +8,15 @@
 #include <cerrno>
 #include <utility>
 
-// A handler may interrupt any thread at any instruction. It therefore sees only lock-free atomics
-// and tables of fixed size, and calls nothing but async-signal-safe functions.
+// Handlers may interrupt any thread at any instruction. They use only lock-free atomics, tables of
+// fixed size and async-signal-safe functions.
 
 namespace hipress::io {
 namespace {
 
 constexpr std::array kInterrupts = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kOthers = {SIGQUIT, SIGXCPU};
-constexpr std::size_t kMaxFiles = 256;  // more are only removed at the end of their scope
+constexpr std::size_t kMaxFiles = 256;  // further ones are removed only at the end of their scope
 constexpr std::size_t kMaxGroups = 256;
 
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -28,9 +28,9 @@ std::array<std::atomic<pid_t>, kMaxGroups> groups{};
 std::atomic<bool> scope_lives = false;
 std::atomic<bool> was_interrupted = false;
 std::atomic<int> interrupting_signal = 0;
-std::atomic<pid_t> owner = 0;  ///< the process whose files and children these are
+std::atomic<pid_t> owner = 0;  ///< process that owns these files and children
 
-/// Puts `value` into an empty place of a table; null if it is full.
+/// Puts `value` into an empty slot of a table. Returns the slot; null if the table is full.
 template <typename Table, typename Value>
 auto put(Table& table, Value value) -> typename Table::value_type* {
   for (auto& place : table) {
@@ -63,7 +63,7 @@ bool any_groups() {
   sigaddset(&only, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
   ::raise(signal);
-  ::_exit(128 + signal);  // the first process of a container does not die of its own signals
+  ::_exit(128 + signal);  // PID 1 of a container does not die of its own signals
 }
 
 void on_interrupt(int signal) {
@@ -89,7 +89,7 @@ void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
-  // One handler at a time: a second signal waits until the first is dealt with.
+  // One handler at a time: further signals wait until it returns.
   sigemptyset(&action.sa_mask);
   for (const int other : kInterrupts) sigaddset(&action.sa_mask, other);
   for (const int other : kOthers) sigaddset(&action.sa_mask, other);
@@ -107,11 +107,11 @@ void handle_interrupts() {
 void abandon_work() {
   if (owner.load() != ::getpid()) return;
   for (std::atomic<const char*>& place : doomed) {
-    // Taken out, so that a destructor on another thread leaves the name in memory.
+    // Taken out, so that the destructor on another thread does not free the name.
     if (const char* path = place.exchange(nullptr)) ::unlink(path);
   }
   if (!any_groups()) return;
-  // Compilers remove their own temporary files on SIGTERM. Whatever is left then is killed.
+  // Compilers remove their temporary files on SIGTERM. The rest is killed.
   constexpr int kGraceMs = 50;
   kill_groups(SIGTERM);
   kill_groups(SIGCONT);
@@ -152,7 +152,7 @@ void DoomedFile::keep() {
 DoomedFile::~DoomedFile() {
   if (!kept_) ::unlink(path_->c_str());
   withdraw();
-  // A handler that has taken the name may still read it. The process ends in a moment.
+  // A handler that has taken the name may still read it, so it is leaked. The process is ending.
   if (name_in_use_) (void)path_.release();
 }
 

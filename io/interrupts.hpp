@@ -9,24 +9,24 @@
 
 namespace hipress::io {
 
-/// Makes SIGINT, SIGTERM and SIGHUP behave alike; run_tool calls it. The first of them that arrives
-/// while an InterruptScope lives only sets its flag. Any other one ends the process: the files that
-/// are doomed are removed, the child groups are killed, and the signal's default action makes the
-/// exit status name the signal. SIGQUIT and SIGXCPU always end the process in this way. A signal
-/// that was ignored when the process started (nohup) stays ignored. May be called repeatedly.
+/// Installs the handlers of SIGINT, SIGTERM and SIGHUP; run_tool() calls it. The first of these
+/// signals during an InterruptScope only sets its flag. Any other one ends the process: doomed
+/// files are removed, child groups are killed, and the signal's default action makes the exit
+/// status name the signal. SIGQUIT and SIGXCPU always do so. Signals that were ignored at the start
+/// of the process (nohup) stay ignored. Idempotent.
 void handle_interrupts();
 
 /// Removes all doomed files and kills all child groups, for a process that ends without unwinding
-/// its stack. Async-signal-safe. Does nothing in a forked child of the process that called
-/// handle_interrupts.
+/// its stack. Async-signal-safe. Does nothing in forked children of the process that called
+/// handle_interrupts().
 void abandon_work();
 
-/// For work that an interrupt has ended early, in a scope below, without a result: ends the process
-/// as the signal would have done. Only after InterruptScope::interrupted().
+/// Ends the process as the interrupting signal would have done. For interrupted work without a
+/// result; requires InterruptScope::interrupted().
 [[noreturn]] void end_interrupted();
 
-/// While it lives, the first interrupt asks the work to end early with its best result. At most one
-/// lives at a time.
+/// During its lifetime, the first interrupt asks the work to stop early with its best result. At
+/// most one exists at a time.
 class InterruptScope {
  public:
   InterruptScope();
@@ -34,14 +34,15 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
-  /// Whether an interrupt has arrived in the scope that lives, or in the last one that did.
+  /// True if an interrupt has arrived in the current scope, or else in the last one.
   static bool interrupted() { return flag().load(std::memory_order_relaxed); }
-  /// The same, for searches that take a flag.
+  /// Flag behind interrupted(), for searches that take one.
   static const std::atomic<bool>& flag();
 };
 
-/// A file that is removed at the end of the scope, or when a signal ends the process, unless it is
-/// kept. It need not exist yet: create the object before the file, so that no moment is left out.
+/// A file that is removed at the end of the scope, or when a signal ends the process, unless keep()
+/// was called. Construct the object before the file is created, so that the file is never
+/// unguarded.
 class DoomedFile {
  public:
   explicit DoomedFile(std::string path);
@@ -49,7 +50,7 @@ class DoomedFile {
   DoomedFile(const DoomedFile&) = delete;
   DoomedFile& operator=(const DoomedFile&) = delete;
 
-  /// The file stays from now on: it is complete, or has been renamed.
+  /// Keeps the file from now on: it is complete, or has been renamed.
   void keep();
   const std::string& path() const { return *path_; }
 
@@ -57,14 +58,13 @@ class DoomedFile {
   void withdraw();
 
   std::unique_ptr<const std::string> path_;
-  std::atomic<const char*>* slot_;  ///< null: the table was full, or the file is kept
+  std::atomic<const char*>* slot_;  ///< null: the table is full, or the file is kept
   bool kept_ = false;
-  bool name_in_use_ = false;  ///< by a signal handler on another thread
+  bool name_in_use_ = false;  ///< a signal handler on another thread may read the name
 };
 
-/// A process group of children, led by `leader`, that is killed when a signal ends this process.
-/// Start the child in a group of its own (POSIX_SPAWN_SETPGROUP), and destroy this object when the
-/// group has ended.
+/// A process group of children, killed when a signal ends this process. Start the child in a group
+/// of its own (POSIX_SPAWN_SETPGROUP); destroy this object when the group has ended.
 class ChildGroup {
  public:
   explicit ChildGroup(pid_t leader);
@@ -73,7 +73,7 @@ class ChildGroup {
   ChildGroup& operator=(const ChildGroup&) = delete;
 
  private:
-  std::atomic<pid_t>* slot_;  ///< null: the table was full
+  std::atomic<pid_t>* slot_;  ///< null: the table is full
 };
 
 }  // namespace hipress::io

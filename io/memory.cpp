@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
-/// The number that a file of one number holds; none for "max", or without the file.
+/// Number in a file that holds only that; empty for "max" or a missing file.
 std::optional<std::int64_t> number_in(const fs::path& file) {
   std::ifstream stream(file);
   std::int64_t number = 0;
@@ -34,8 +34,8 @@ std::optional<std::int64_t> available_on_machine(const fs::path& proc) {
   return std::nullopt;
 }
 
-/// What one version of control groups calls its files, and the lines of memory.stat that count
-/// cached files, which the kernel gives up before it ends a process.
+/// File names of one version of control groups, and the lines of memory.stat that count cached
+/// files. The kernel drops cached files before it kills a process.
 struct GroupFiles {
   const char* limit;
   const char* used;
@@ -56,7 +56,7 @@ std::int64_t cached_in(const fs::path& group, const GroupFiles& files) {
   return sum;
 }
 
-/// What the processes of a control group and of those in it may still take.
+/// Rest of a control group's memory limit, in bytes; kUnlimited without one.
 std::int64_t left_in(const fs::path& group, const GroupFiles& files) {
   const std::optional<std::int64_t> limit = number_in(group / files.limit);
   if (!limit) return kUnlimited;
@@ -64,7 +64,8 @@ std::int64_t left_in(const fs::path& group, const GroupFiles& files) {
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, used));
 }
 
-/// The least that a control group and those around it leave. A container sees its own as the root.
+/// Least rest of a control group and its ancestors, in bytes. Containers see their own group as
+/// root.
 std::int64_t least_left(const fs::path& root, const std::string& group, const GroupFiles& files) {
   std::int64_t least = kUnlimited;
   for (fs::path at = group;; at = at.parent_path()) {
@@ -73,7 +74,8 @@ std::int64_t least_left(const fs::path& root, const std::string& group, const Gr
   }
 }
 
-/// Lines are "0::/group" for version 2 and "4:memory:/group" for version 1.
+/// Least rest over this process's control groups, in bytes. Lines of self/cgroup are "0::/group"
+/// for version 2 and "4:memory:/group" for version 1.
 std::int64_t left_by_control_groups(const fs::path& proc, const fs::path& cgroup) {
   std::int64_t least = kUnlimited;
   std::ifstream stream(proc / "self/cgroup");
@@ -92,7 +94,7 @@ std::int64_t left_by_control_groups(const fs::path& proc, const fs::path& cgroup
   return least;
 }
 
-/// What the limit on address space (ulimit -v) leaves.
+/// Rest of the address space limit (ulimit -v), in bytes.
 std::int64_t left_of_address_space(const fs::path& proc) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;

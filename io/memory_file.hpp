@@ -7,16 +7,16 @@
 
 namespace hipress::io {
 
-/// Bytes in memory that other code reads as a file, and that nobody can change any more: a sealed
-/// memfd. What was verified is what is read, whatever becomes of the file that it was copied from.
+/// An immutable file in memory (sealed memfd), for code that reads files. Its content is what was
+/// verified, even if the file that it was copied from changes.
 class MemoryFile {
  public:
-  /// RunError with the remedy if there is no descriptor or memory left, or the kernel forbids it.
+  /// Throws RunError with the remedy if descriptors or memory run out, or the kernel forbids memfd.
   explicit MemoryFile(std::string_view bytes);
 
-  /// Positioned at the beginning; closed with this object and in children.
+  /// Descriptor at offset 0. It is closed with this object, and not inherited by executed programs.
   int descriptor() const { return descriptor_.number(); }
-  /// The name by which this process opens it.
+  /// Path by which this process can open it.
   std::string path() const;
 
  private:

@@ -1,4 +1,4 @@
-// write_file and require_writable of io/file.hpp.
+// Implements write_file, make_folder and require_writable of io/file.hpp.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ namespace hipress::io {
 namespace fs = std::filesystem;
 namespace {
 
-/// The request is wrong: nothing can be written there.
+/// Reports a path that cannot be written to.
 [[noreturn]] void refuse(const std::string& path, int error_number) {
   switch (error_number) {
     case ENAMETOOLONG:
@@ -44,17 +44,17 @@ namespace {
   }
 }
 
-/// The request was fine, and the work is done: what stops its result is a failed run.
+/// Reports a failure to write a finished result: RunError.
 [[noreturn]] void fail(const std::string& path, int error_number) {
   const char* advice = remedy(error_number);
   throw RunError(fmt::format("{}: cannot be written: {}{}{}", path, std::strerror(error_number),
                              advice ? ": " : "", advice ? advice : ""));
 }
 
-/// Hands what is put into a stream to a file, and throws RunError as soon as that fails.
+/// Stream buffer that writes to a descriptor, and throws RunError as soon as a write fails.
 class DescriptorBuffer : public std::streambuf {
  public:
-  /// Complaints name `path`.
+  /// `path` is for messages.
   DescriptorBuffer(int number, const std::string& path) : number_(number), path_(path) {
     setp(buffer_.data(), buffer_.data() + buffer_.size());
   }
@@ -89,12 +89,12 @@ class DescriptorBuffer : public std::streambuf {
   std::array<char, std::size_t{64} << 10> buffer_;
 };
 
-/// Fills an open file, and makes sure that everything arrived.
+/// Fills an open file, and checks that every byte arrived.
 void fill(Descriptor file, const std::function<void(std::ostream&)>& write,
           const std::string& path) {
   DescriptorBuffer buffer(file.number(), path);
   std::ostream stream(&buffer);
-  // Else a stream swallows what is thrown below it, std::bad_alloc included, and the file is short.
+  // Else a stream swallows exceptions below it, std::bad_alloc included, and the file is short.
   stream.exceptions(std::ios::badbit);
   write(stream);
   stream.flush();
@@ -102,7 +102,7 @@ void fill(Descriptor file, const std::function<void(std::ostream&)>& write,
   if (!file.close()) fail(path, errno);
 }
 
-/// What lies at a path itself, links not followed; none if there is nothing. Complaints name
+/// Status of the path itself, links not followed; empty if nothing is there. Messages name
 /// `asked_for`.
 std::optional<struct stat> look_at(const fs::path& path, const std::string& asked_for) {
   struct stat status {};
@@ -119,13 +119,13 @@ std::optional<struct stat> look_at(const fs::path& path, const std::string& aske
   return status;
 }
 
-/// Where writing to a path ends up.
+/// Destination of a write.
 struct Target {
-  std::string path;                     ///< without links at its end
-  std::optional<struct stat> replaced;  ///< none: nothing is there yet
+  std::string path;                     ///< last component is no link
+  std::optional<struct stat> replaced;  ///< empty: the file does not exist yet
 };
 
-/// Follows the symbolic links that `path` may be, to a file or to where one would be.
+/// Follows symbolic links at the end of `path`, also to a file that does not exist yet.
 Target follow_links(const std::string& path) {
   constexpr int kMaxLinks = 40;  // Linux's own limit
   if (path.empty()) throw InputError("the name of a file to write is empty; give one");
@@ -134,7 +134,7 @@ Target follow_links(const std::string& path) {
     const std::optional<struct stat> status = look_at(at, path);
     if (!status || !S_ISLNK(status->st_mode)) return {at.string(), status};
     std::error_code error;
-    // /proc's links to pipes lead to no path, only the system can follow them.
+    // Links in /proc to pipes have no path; only the kernel can follow them.
     struct stat behind {};
     if (::stat(at.c_str(), &behind) == 0 && !S_ISREG(behind.st_mode)) return {at.string(), behind};
     const fs::path target = fs::read_symlink(at, error);
@@ -145,7 +145,8 @@ Target follow_links(const std::string& path) {
   }
 }
 
-/// The file that writing to `path` makes, replaces or, for a device or pipe (/dev/stdout), fills.
+/// The file that a write to `path` creates, replaces or, for devices and pipes (/dev/stdout),
+/// fills.
 Target find_target(const std::string& path) {
   refuse_planted_folders(fs::path(path).parent_path(), path);
   Target target = follow_links(path);
@@ -156,7 +157,7 @@ Target find_target(const std::string& path) {
   if (S_ISSOCK(mode) || S_ISBLK(mode)) {
     throw InputError(path, 0, "is a socket or a disk, give the name of a file");
   }
-  // Replacing it would go around its mode.
+  // Replacing the file would bypass its mode.
   if (target.replaced && ::access(target.path.c_str(), W_OK) != 0) {
     refuse_file(path, "written (make the file writable, or choose another name)", errno);
   }
@@ -167,14 +168,14 @@ bool is_replaced_whole(const Target& target) {
   return !target.replaced || S_ISREG(target.replaced->st_mode);
 }
 
-/// A name beside `path` that nobody can foresee, and that is never too long.
+/// Unpredictable name in the folder of `path`, short enough for every file system.
 std::string temporary_name(const std::string& path) {
   const std::string name = ".hipress." + to_hex(random_bytes(16)) + ".tmp";
   return (fs::path(path).parent_path() / name).string();
 }
 
-/// Makes the file, which must not be there, with the mode and, where that is permitted, the owner
-/// of the one that it replaces; else with those of any new file.
+/// Creates a new file. It takes mode and, where permitted, owner from the file that it replaces, or
+/// has those of any new file.
 Descriptor create(const std::string& path, const Target& target, const std::string& asked_for) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   constexpr mode_t kNew = 0666, kPrivate = 0600;
@@ -182,7 +183,7 @@ Descriptor create(const std::string& path, const Target& target, const std::stri
   if (!file) refuse(asked_for, errno);
   if (target.replaced) {
     const struct stat& old = *target.replaced;
-    // Only root may give files away, others only to a group of theirs.
+    // Only root may change the owner; others may choose one of their groups.
     if (::fchown(file.number(), old.st_uid, old.st_gid) != 0) {
       (void)!::fchown(file.number(), static_cast<uid_t>(-1), old.st_gid);
     }
@@ -192,7 +193,7 @@ Descriptor create(const std::string& path, const Target& target, const std::stri
   return file;
 }
 
-/// Opens a device or pipe. A pipe gets some time for its reader to come.
+/// Opens a device or pipe. Waits up to kPatience for a pipe's reader.
 Descriptor open_to_fill(const Target& target, const std::string& asked_for) {
   using namespace std::chrono_literals;
   constexpr auto kPatience = 10s;
@@ -201,7 +202,7 @@ Descriptor open_to_fill(const Target& target, const std::string& asked_for) {
     const int flags = O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK;
     Descriptor file(::open(target.path.c_str(), flags));
     if (file) {
-      ::fcntl(file.number(), F_SETFL, 0);  // only opening it must not wait
+      ::fcntl(file.number(), F_SETFL, 0);  // only open() must not block
       return file;
     }
     if (errno != ENXIO) refuse(asked_for, errno);
@@ -237,7 +238,7 @@ void make_folder(const std::string& folder) {
 void require_writable(const std::string& path) {
   const Target target = find_target(path);
   if (!is_replaced_whole(target)) return;
-  // Whether a folder can be written to is only known by writing to it.
+  // Only a write can tell if a folder is writable.
   const DoomedFile probe(temporary_name(target.path));
   create(probe.path(), target, path);
 }

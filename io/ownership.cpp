@@ -16,7 +16,7 @@ namespace hipress::io {
 namespace fs = std::filesystem;
 namespace {
 
-/// True if this process sees all users of the machine, as it does outside of containers.
+/// True outside of user namespaces: all users of the machine are visible.
 bool sees_all_users() {
   std::uint64_t inside = 0, outside = 0, count = 0;
   std::ifstream map("/proc/self/uid_map");
@@ -24,8 +24,8 @@ bool sees_all_users() {
   return inside == 0 && outside == 0 && count >= 0xffffffffu;
 }
 
-/// True for a private group, as many systems make one for each user: it is named like the user and
-/// has no other members.
+/// True for a user's private group, as many systems create it: it has the user's name and no other
+/// member.
 bool is_private_group(gid_t group, uid_t user) {
   std::vector<char> group_text(1 << 16), user_text(1 << 16);
   struct group row {};
@@ -77,7 +77,7 @@ void refuse_planted_folders(const fs::path& folder, const std::string& asked_for
   for (const fs::path& part : folder) {
     at /= part;
     struct stat status {};
-    if (::lstat(at.c_str(), &status) != 0) return;  // a missing file cannot be planted
+    if (::lstat(at.c_str(), &status) != 0) return;  // nothing exists from here on
     if (!S_ISLNK(status.st_mode) || !is_planted(at, status)) continue;
     throw InputError(asked_for, 0,
                      fmt::format("{} is a link of another user, in a folder that everybody may "

@@ -6,25 +6,24 @@
 #include <filesystem>
 #include <string>
 
-/// Who else could have made or changed a file or folder.
+/// Checks against files and folders that other users could have made or changed.
 namespace hipress::io {
 
-/// Who besides this user and root can change what has this status: "belongs to user 12, not to you
-/// (user 11)", "can be written to by every user". Empty: nobody. A group of one user alone may
-/// write.
+/// Reason why other users than this one and root could change a file of this status: "belongs to
+/// user 12, not to you (user 11)", "can be written to by every user". Empty if none could. A group
+/// whose only member is the owner may write.
 std::string stranger(const struct stat& status);
 
-/// True in a container of a user's own for the overflow user, whose the machine's root shows as: it
-/// is not among the container's users.
+/// True if `user` is the overflow user in a user namespace. Root of the machine shows as that user,
+/// because it has no number in the namespace.
 bool is_hidden_root(uid_t user);
 
-/// True if somebody else may have put this here for us to write to: it lies in a folder such as
-/// /tmp, which everybody may write to, and belongs neither to us nor to the folder's owner. Linux
-/// draws the same line with fs.protected_symlinks and fs.protected_regular, where they are on.
+/// True if another user may have put this here for us to write to: it lies in a sticky folder that
+/// everybody can write to (/tmp), and belongs neither to us nor to the folder's owner. Same rule as
+/// Linux's fs.protected_symlinks and fs.protected_regular.
 bool is_planted(const std::filesystem::path& path, const struct stat& status);
 
-/// Throws InputError, for `asked_for`, if a folder of the path is somebody else's link, as
-/// is_planted() says.
+/// Throws InputError about `asked_for` if a component of the path is a link that is_planted().
 void refuse_planted_folders(const std::filesystem::path& folder, const std::string& asked_for);
 
 }  // namespace hipress::io

@@ -31,7 +31,7 @@ namespace {
 constexpr int kRandomBytes = 8;
 constexpr const char* kRemoveIt = "remove it";
 
-/// Makes the folder and those above it that are missing.
+/// Creates the folder and its missing parents.
 std::error_code make_folders(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return {};
@@ -80,7 +80,7 @@ void PrivateFolder::require_safe_owner(const std::string& path, bool above) cons
   const int failed =
       above ? ::lstat(path.c_str(), &status) : ::fstat(descriptor_.number(), &status);
   if (failed != 0) refuse(path, fmt::format("cannot be examined: {}", std::strerror(errno)));
-  // A sticky folder lets nobody rename or remove what belongs to others.
+  // In a sticky folder, users cannot rename or remove the files of others.
   if (above && (status.st_mode & S_ISVTX) != 0) status.st_mode &= ~mode_t{S_IWGRP | S_IWOTH};
   if (above && is_hidden_root(status.st_uid)) status.st_uid = 0;
   const std::string who = stranger(status);
@@ -88,7 +88,7 @@ void PrivateFolder::require_safe_owner(const std::string& path, bool above) cons
   refuse(path,
          who + (use_ == For::kPrograms
                     ? ", so programs in it that would be run as you could be replaced"
-                    : ", so what would be read from it may not be what you wrote"),
+                    : ", so its content may not be yours"),
          "give it to yourself alone (chown, chmod go-w)");
 }
 
@@ -125,7 +125,8 @@ std::optional<std::string> PrivateFolder::read(const std::string& name,
 }
 
 void PrivateFolder::write(const std::vector<File>& files) const {
-  // On a file system that cannot lock folders files may mix, which their readers must notice.
+  // If the file system cannot lock folders, files of several writers may mix. Readers must detect
+  // that.
   while (::flock(descriptor_.number(), LOCK_EX) != 0 && errno == EINTR) {
   }
   try {

@@ -4,8 +4,8 @@
 
 namespace hipress::io {
 
-/// The cores that the calling thread may run on, by Linux's numbers, ascending; at least one. Fewer
-/// than the machine has where a batch system or taskset binds the process (srun --cpus-per-task).
+/// Cores that the calling thread may run on, by Linux's numbers, ascending; at least one. A batch
+/// system or taskset may bind the process to fewer than the machine has (srun --cpus-per-task).
 std::vector<int> usable_cores();
 
 }  // namespace hipress::io

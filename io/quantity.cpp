@@ -13,8 +13,8 @@
 namespace hipress::io {
 namespace {
 
-/// One unit is `times / over` of the base unit. Both are exact doubles, so that "5us" becomes the
-/// double nearest to 5e-6, as if written so.
+/// A unit of `times / over` base units. Both are exact doubles, so "5us" becomes the double nearest
+/// to 5e-6.
 struct Unit {
   std::string_view name;
   double times = 1;
@@ -23,7 +23,7 @@ struct Unit {
 
 constexpr double kKi = 1024;
 
-// Ascending, as the formatters need it; what only parsers accept stands behind.
+// Ascending, as formatters require; units for parsing only come last.
 constexpr Unit kDurations[] = {{"ps", 1, 1e12}, {"ns", 1, 1e9}, {"us", 1, 1e6},
                                {"ms", 1, 1e3},  {"s"},          {"min", 60}};
 constexpr std::size_t kFormattedDurations = 5;
@@ -57,9 +57,9 @@ constexpr Unit kBandwidths[] = {{"B/s"},
                                 {"Mbit/s", 1e6, 8},
                                 {"Gbit/s", 1e9, 8},
                                 {"Tbit/s", 1e12, 8}};
-constexpr std::size_t kFormattedBandwidths = 5;  // in bytes the first, in bits the last
+constexpr std::size_t kFormattedBandwidths = 5;  // the first are in bytes, the last in bits
 
-/// A kind of quantity: its units, and how to name it with an example in messages.
+/// A kind of quantity: its units, and its description in messages.
 struct Dimension {
   std::string_view description;
   std::span<const Unit> units;
@@ -88,7 +88,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// The value in base units (seconds, bytes, bytes per second); finite, of any sign.
+/// Value in base units (seconds, bytes, bytes per second); finite, of any sign.
 double parse(std::string_view text, std::string_view what, const Dimension& dimension) {
   const std::string_view trimmed = trim(text);
   double number = 0;
@@ -105,14 +105,15 @@ double parse(std::string_view text, std::string_view what, const Dimension& dime
   refuse(what, accepted(dimension), text);
 }
 
-/// `value` in the largest of the ascending `units` in which its rounded magnitude is at least 1.
+/// Text of `value` in the largest of the ascending `units` in which its rounded magnitude is at
+/// least 1.
 std::string format(double value, std::span<const Unit> units, int digits) {
   const double rounded_to_one = 1 - 0.5 * std::pow(10.0, -digits);
   const auto in = [&](const Unit& unit) { return value * unit.over / unit.times; };
   std::size_t i = units.size() - 1;
   while (i > 0 && std::abs(in(units[i])) < rounded_to_one) --i;
   const double number = in(units[i]);
-  // General format would turn to an exponent where the whole part alone has more digits than that.
+  // Format g would switch to an exponent if the integer part has more digits than that.
   const bool general = std::abs(number) < std::pow(10.0, digits);
   return (general ? fmt::format("{:.{}g}", number, digits) : fmt::format("{:.0f}", number)) +
          std::string(units[i].name);
@@ -137,7 +138,7 @@ std::int64_t parse_size(std::string_view text, std::string_view what) {
   if (value < 0) refuse(what, "zero or positive", text);
   if (value >= 0x1p63) refuse(what, "less than 2^63 bytes", text);
   const double whole = std::nearbyint(value);
-  // 1.1kB is 1100 bytes although neither 1.1 nor its product is exact.
+  // 1.1kB must be 1100 bytes, although neither 1.1 nor the product is exact.
   if (std::abs(value - whole) > 1e-15 * value) refuse(what, "a whole number of bytes", text);
   return static_cast<std::int64_t>(whole);
 }

@@ -6,47 +6,48 @@
 
 namespace hipress::io {
 
-// Quantities with units, parsed here and nowhere else. 1 GB = 1e9 B, 1 GiB = 2^30 B, bits are not
-// bytes. Each parser accepts optional blanks between number and unit ("100 Gbps"), and throws
-// InputError whose message quotes the text and lists the accepted units; callers add file and line.
-// `what` names the quantity in that message: "latency must be …, got '5'".
+// All parsing of quantities with units. 1 GB = 1e9 B, 1 GiB = 2^30 B, 1 bit = 1/8 B. Blanks are
+// allowed around the unit ("100 Gbps"). Parsers throw InputError that quotes the text and lists the
+// accepted units; callers add file and line. `what` names the quantity: "latency must be …, got
+// '5'".
+//
+//     const double bytes_per_s = parse_bandwidth("100Gbps");     // 1.25e10
+//     const double seconds = parse_duration("5us", "latency");   // 5e-6
+//     const std::string text = format_bandwidth(bytes_per_s);    // "12.5GB/s"
 
-/// Bytes per second from "100Gbps", "12.5GB/s", "200Mbit/s", "1GiB/s" …; must be positive and
-/// finite.
+/// Bytes per second of "100Gbps", "12.5GB/s", "200Mbit/s", "1GiB/s" …; positive and finite.
 double parse_bandwidth(std::string_view text, std::string_view what = "bandwidth");
 
-/// Seconds from "5us", "1.5 ms", "20ns", "3s", "100ps", "2min"; must be non-negative and finite.
+/// Seconds of "5us", "1.5 ms", "20ns", "3s", "100ps", "2min"; non-negative and finite.
 double parse_duration(std::string_view text, std::string_view what = "duration");
 
-/// Bytes from "64KiB", "4MB", "512B" …; must be a whole, non-negative number of bytes.
+/// Bytes of "64KiB", "4MB", "512B" …; a whole, non-negative number.
 std::int64_t parse_size(std::string_view text, std::string_view what = "size");
 
-/// A whole number without unit and nothing behind it ("1000003"), between least and most.
-/// `what` names it in the error: "elements must be a positive integer, got '-3'".
+/// An integer without unit ("1000003") from `least` to `most`. `what` names it in the error:
+/// "elements must be a positive integer, got '-3'".
 std::int64_t parse_integer(std::string_view text, std::string_view what, std::int64_t least,
                            std::int64_t most = INT64_MAX);
 
-/// A plain finite decimal number ("0.5", "1e-3"), with `what` naming it in the error.
+/// A finite decimal number ("0.5", "1e-3"). `what` names it in the error.
 double parse_number(std::string_view text, std::string_view what);
 
-// These write a quantity in the largest unit that keeps the number at least 1 ("12.5GB/s",
-// "1.83ms"), with the given number of significant digits. The parsers above read it back to within
-// these digits. 17 digits keep every bit of a double.
+// Formatters use the largest unit in which the number is at least 1 ("12.5GB/s", "1.83ms"), and
+// `digits` significant digits. The parsers read the text back; 17 digits restore a double exactly.
 std::string format_bandwidth(double bytes_per_s, int digits = 4);
 std::string format_duration(double seconds, int digits = 4);
 
-/// "548MiB" where a binary unit comes out whole, otherwise decimal: "574.7MB". For limits and
-/// thresholds, which people give so.
+/// "548MiB" if the number is whole in a binary unit, otherwise decimal: "574.7MB". For limits and
+/// thresholds, which are usually given in binary units.
 std::string format_size(std::int64_t bytes, int digits = 4);
 
-// Reports show amounts side by side, so each kind of amount has one system of units: sizes are
-// decimal, links between machines are in bits per second, as networks are named, and all other
-// rates are in bytes per second.
+// Reports use one system of units per kind of amount: decimal for sizes, bits per second for links
+// between machines, bytes per second for all other rates.
 
-/// Decimal always: "574.7MB".
+/// Always decimal: "574.7MB".
 std::string format_amount(std::int64_t bytes, int digits = 4);
 
-/// "25Gbit/s" of bytes per second.
+/// "25Gbit/s"; the argument is in bytes per second.
 std::string format_bit_rate(double bytes_per_s, int digits = 4);
 
 }  // namespace hipress::io

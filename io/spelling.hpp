@@ -5,10 +5,9 @@
 
 namespace hipress::io {
 
-/// Rewrites a sentence of a library for the command line. Libraries name a field of a request in
-/// backticks, with underscores: "`transfer_order` has no effect". A word of [a-z][a-z0-9_]* between
-/// backticks becomes the long option of that name: "--transfer-order has no effect". Everything
-/// else stays as it is, also a word behind a quotation mark, because it is the user's own
+/// Rewrites a library's message for the command line: a field in backticks becomes its long option.
+/// "`transfer_order` has no effect" becomes "--transfer-order has no effect". Fields match
+/// [a-z][a-z0-9_]*. Other text stays, also after a quotation mark, where it is the user's
 /// (quote()).
 std::string as_command_line(std::string_view sentence);
 

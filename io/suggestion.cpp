@@ -14,17 +14,17 @@
 namespace hipress::io {
 namespace {
 
-/// Letters in which words often differ: case, and the hyphen for the underscore.
+/// Letter without case; underscores become hyphens.
 char folded(char letter) {
   if (letter == '_') return '-';
   return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
-/// Edit distance in optimal string alignment: how many letters to insert, delete, replace, or swap
-/// with their neighbour to turn `a` into `b`. Folded letters are the same.
+/// Edit distance (optimal string alignment): number of insertions, deletions, replacements and
+/// swaps of neighbours that turn `a` into `b`. Letters compare as folded().
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto same = [&](std::size_t i, std::size_t j) { return folded(a[i]) == folded(b[j]); };
-  // Distances of a's first i letters to b's first j, for this i and the two before it.
+  // Distances of prefixes: a's first i letters to b's first j, for this i and the two before.
   std::vector<std::size_t> row(b.size() + 1), above = row, second_above = row;
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -51,7 +51,7 @@ bool begins_with(std::string_view word, std::string_view start) {
 }  // namespace
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
-  constexpr std::size_t kLongest = 200;  // comparing takes time by the product of two lengths
+  constexpr std::size_t kLongest = 200;  // bounds the time, which is the product of both lengths
   if (word.size() > kLongest) return {};
   std::size_t least = std::max<std::size_t>(2, word.size() / 2) + 1;
   std::string_view best;

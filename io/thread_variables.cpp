@@ -9,19 +9,19 @@
 namespace hipress::io {
 namespace {
 
-/// All variables of a library's thread are allocated with the first of them. The pointer is
-/// volatile, since the compiler leaves out what nobody reads, and with it the call.
+/// The first access allocates all thread-local variables of the library. Volatile, so that the
+/// compiler keeps the otherwise unused store and the call.
 thread_local const void* volatile exceptions = nullptr;
 
 }  // namespace
 
 void allocate_thread_variables() noexcept {
-  exceptions = abi::__cxa_get_globals();  // of libstdc++
+  exceptions = abi::__cxa_get_globals();  // libstdc++'s exception state
 }
 
 bool has_room_for_thread() noexcept {
-  // Address space that glibc reserves for a thread's heap. Without it, allocations take a page
-  // each.
+  // Address space that glibc reserves for a thread's heap. Without it, each allocation takes a
+  // page.
   constexpr std::size_t kHeap = std::size_t{64} << 20;
   std::size_t stack = std::size_t{8} << 20;
   if (pthread_attr_t usual; ::pthread_getattr_default_np(&usual) == 0) {

@@ -5,12 +5,13 @@
 
 namespace hipress::io {
 
-/// Allocates this thread's variables, and what its first exception needs. Of a library that was
-/// loaded by dlopen(), as Python does it, the dynamic loader otherwise allocates them at their
-/// first use, and ends the process if there is no memory by then.
+/// Allocates this thread's thread-local variables and exception state. For a library loaded by
+/// dlopen(), as in Python, the loader otherwise allocates them at first use and aborts if memory
+/// has run out.
 void allocate_thread_variables() noexcept;
 
-/// A thread that does the work once it has its variables. std::system_error where there is none.
+/// Starts a thread that calls allocate_thread_variables() and then `work`. Throws std::system_error
+/// if no thread can be started.
 template <class Work>
 std::thread start_thread(Work work) {
   return std::thread([work = std::move(work)] {
@@ -19,7 +20,7 @@ std::thread start_thread(Work work) {
   });
 }
 
-/// True if there are addresses left for another thread's stack and what it allocates.
+/// True if the address space has room for another thread's stack and heap.
 bool has_room_for_thread() noexcept;
 
 }  // namespace hipress::io

@@ -11,7 +11,7 @@ namespace {
 
 struct Character {
   std::uint32_t code = 0;
-  std::size_t length = 0;  ///< in bytes; 0: none
+  std::size_t length = 0;  ///< in bytes; 0: invalid
 };
 
 Character first_character(std::string_view text) {
@@ -28,13 +28,14 @@ Character first_character(std::string_view text) {
     if ((byte & 0xc0) != 0x80) return {};
     code = code << 6 | (byte & 0x3fu);
   }
-  constexpr std::array<std::uint32_t, 5> kMin = {0, 0, 0x80, 0x800, 0x10000};  // by length
+  constexpr std::array<std::uint32_t, 5> kMin = {0, 0, 0x80, 0x800,
+                                                 0x10000};  // smallest code per length
   const bool surrogate = code >= 0xd800 && code <= 0xdfff;
   return code < kMin[length] || surrogate || code > 0x10ffff ? Character{}
                                                              : Character{code, length};
 }
 
-/// Characters that are not printed as they are, and what they are called.
+/// Range of unprintable characters, with its name.
 struct Range {
   std::uint32_t first, last;
   std::string_view name;
@@ -66,7 +67,7 @@ constexpr Range kUnprintable[] = {{0x00, 0x1f, kControl},
                                   {0x1d173, 0x1d17a, kInvisible},
                                   {0xe0000, 0xe0fff, kInvisible}};
 
-/// What the character is called if it is not to be printed, else empty.
+/// Name of an unprintable character; empty if it is printable.
 std::string_view unprintable_name(std::uint32_t code) {
   if ((code & 0xfffe) == 0xfffe) return "noncharacter";  // the last two of every plane
   const auto* range = std::find_if(std::begin(kUnprintable), std::end(kUnprintable),

@@ -4,10 +4,10 @@
 
 namespace hipress::io {
 
-/// "0.1.0": ranks of one job must be of one release.
+/// Release, "0.1.0". Ranks of one job must have the same.
 std::string release();
 
-/// "0.1.0 (git 1a2b3c4, CUDA 13.0, NCCL 2.27.7)": for --version and for provenance in files.
+/// "0.1.0 (git 1a2b3c4, CUDA 13.0, NCCL 2.27.7)", for --version and provenance.
 std::string version();
 
 }  // namespace hipress::io

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <sstream>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -36,8 +37,8 @@ const char* kind_of(const YAML::Node& node) {
   }
 }
 
-/// YAML allows no control bytes but tab and line ends; yaml-cpp takes some of them for the end of
-/// the file. It takes other encodings for UTF-8, which what we write of them would not be.
+/// Refuses control bytes other than tab and line ends, which yaml-cpp may take for the end of the
+/// file, and bytes that are not UTF-8, which it would pass on.
 void require_text(const std::string& text, const std::string& file) {
   int line = 1;
   for (std::size_t i = 0; i < text.size();) {
@@ -57,22 +58,21 @@ void require_text(const std::string& text, const std::string& file) {
   }
 }
 
-/// Most that aliases (*name) of a file may stand for, as bytes of text and kBytesOfNode for each
-/// value: a few bytes of aliases may stand for as much as the reader likes to copy.
+/// Limit of what a file's aliases (*name) expand to, as bytes of text plus kBytesOfNode per value.
+/// A few bytes of aliases can expand without bound.
 constexpr std::int64_t kMaxAliasBytes = std::int64_t{16} << 20;
 constexpr std::int64_t kBytesOfNode = 64;
 
-/// Most keys, values, lists and maps of a file. Each takes half a kilobyte of memory, but as little
-/// as two bytes of the file. A model of 50 000 gradients has some 600 000.
+/// Limit of keys, values, lists and maps in a file. Each takes half a kilobyte of memory, but as
+/// little as two bytes of the file. A model of 50 000 gradients has about 600 000.
 constexpr std::int64_t kMostNodes = 1'000'000;
 
-/// Most lists and maps inside each other.
+/// Limit of nesting.
 constexpr std::size_t kMostLevels = 64;
 
-/// Refuses what must not be built: too many values or levels, aliases that stand for too much, and
-/// text behind the document. yaml-cpp's Load ignores whatever follows the first document, and its
-/// LoadAll never comes to an end where a stray `,` or `]` follows; so the second document is asked
-/// for by hand, and only once.
+/// Refuses documents with too many values or levels, aliases that expand too far, and text after
+/// the document. YAML::Load ignores all that follows the first document, and YAML::LoadAll does not
+/// terminate on a stray `,` or `]` there; inspect() therefore asks for a second document once.
 class Inspector : public YAML::EventHandler {
  public:
   explicit Inspector(const std::string& file) : file_(file) {}
@@ -114,9 +114,9 @@ class Inspector : public YAML::EventHandler {
   }
   void begin(const YAML::Mark& mark, YAML::anchor_t anchor) {
     if (++nodes_ > kMostNodes) {
-      fail(mark, fmt::format("has more than {} keys and values; leave out what nobody needs, "
-                             "or split the file",
-                             kMostNodes));
+      fail(mark,
+           fmt::format("has more than {} keys and values; leave out unused ones, or split the file",
+                       kMostNodes));
     }
     open_.emplace_back(anchor, bytes_);
     bytes_ += kBytesOfNode;
@@ -142,9 +142,10 @@ class Inspector : public YAML::EventHandler {
   const std::string& file_;
   int documents_ = 0;
   std::int64_t nodes_ = 0;
-  std::int64_t bytes_ = 0;       ///< of the values so far, aliases included
-  std::int64_t by_aliases_ = 0;  ///< of these, what aliases stand for
-  std::vector<std::pair<YAML::anchor_t, std::int64_t>> open_;  ///< lists and maps, and bytes_ then
+  std::int64_t bytes_ = 0;       ///< size of the values so far, aliases included
+  std::int64_t by_aliases_ = 0;  ///< part of bytes_ that aliases stand for
+  std::vector<std::pair<YAML::anchor_t, std::int64_t>>
+      open_;  ///< open lists and maps, with bytes_ at their start
   std::unordered_map<YAML::anchor_t, std::int64_t> bytes_of_;
 };
 
@@ -155,16 +156,76 @@ void inspect(const std::string& text, const std::string& file) {
   if (parser.HandleNextDocument(inspector)) parser.HandleNextDocument(inspector);
 }
 
+int last_line(std::string_view text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n')) + !text.ends_with('\n');
+}
+
+/// Inspects the document with an end marker behind it. yaml-cpp takes the end of a file for the end
+/// of a quoted text, but refuses the marker in one.
+void inspect_to_end(const std::string& text, const std::string& file) {
+  const bool ends_line = text.ends_with('\n');
+  try {
+    inspect(text + (ends_line ? "...\n" : "\n...\n"), file);
+  } catch (const YAML::ParserException& error) {
+    const int lines = last_line(text);
+    if (error.msg != YAML::ErrorMsg::DOC_IN_SCALAR || error.mark.line < lines) throw;
+    throw InputError(file, lines,
+                     "ends within a quoted text: copy the file again, or close the quotes");
+  }
+}
+
+/// True if the text has a %YAML directive before its document.
+bool has_directive(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.starts_with("%YAML")) return true;
+    if (!line.starts_with('#') && line.find_first_not_of(" \t\r") != line.npos) return false;
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return false;
+}
+
+void require_end_marker(std::string_view text, const std::string& file) {
+  if (!has_directive(text) || has_end_marker(text)) return;
+  throw InputError(file, last_line(text),
+                   "opens with %YAML and ends without the line '...', so it is cut off: copy it "
+                   "again, or leave out the line of %YAML");
+}
+
+/// Refuses a file whose last line may go on: it has no line end, and remains YAML with more
+/// characters behind it.
+void require_line_end(const std::string& text, const std::string& file) {
+  if (text.ends_with('\n') || text.ends_with('\r') || has_end_marker(text)) return;
+  for (const char* more : {" x", "''"}) {
+    try {
+      inspect(text + more, file);
+    } catch (const std::exception&) {
+      continue;
+    }
+    throw InputError(file, last_line(text),
+                     "the file ends without a line end, so its last value may be cut off: copy the "
+                     "file again, or end its last line");
+  }
+}
+
 }  // namespace
+
+bool has_end_marker(std::string_view text) {
+  const std::size_t last = text.find_last_not_of(" \r\n");
+  return last != text.npos && last >= 3 && text.substr(last - 3, 4) == "\n...";
+}
 
 bool is_yaml_name(std::string_view path) {
   return path.ends_with(".yaml") || path.ends_with(".yml");
 }
 
 YamlNode YamlNode::load(const std::string& path) {
-  // Parsed, a file takes many times its size.
+  // Parsed files take many times their size.
   constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
-  return parse(read_file(path, {.most_bytes = kMaxFileBytes}), path);
+  const std::string text = read_file(path, {.most_bytes = kMaxFileBytes});
+  YamlNode root = parse(text, path);
+  require_line_end(text, path);
+  return root;
 }
 
 YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
@@ -172,12 +233,14 @@ YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
   require_text(text, name);
   YAML::Node root;
   try {
-    inspect(text, name);
+    inspect_to_end(text, name);
     root = YAML::Load(text);
   } catch (const YAML::Exception& error) {
-    throw InputError(name, error.mark.line + 1, "not valid YAML: " + printable(error.msg));
+    const int line = std::min(error.mark.line + 1, last_line(text));
+    throw InputError(name, line, "not valid YAML: " + printable(error.msg));
   }
   if (root.IsNull()) throw InputError(name, 0, "is empty, a YAML document was expected");
+  require_end_marker(text, name);
   return YamlNode(root, std::make_shared<const std::string>(name), "", line_of(root));
 }
 
@@ -260,7 +323,8 @@ const std::string& YamlNode::scalar() const {
   return node_.Scalar();
 }
 
-/// Escapes ("\e", "\x9b") bring characters into a value that the text of the file does not have.
+/// The scalar, unless `found` says what is wrong with it. Escapes ("\e", "\x9b") can bring in
+/// characters that the file's text does not have.
 std::string YamlNode::fit_text(const std::string& found) const {
   if (found.empty()) return scalar();
   fail(fmt::format("must not hold {}, got {}; write it without", found, quote(scalar())));

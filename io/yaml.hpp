@@ -13,64 +13,74 @@
 
 namespace hipress::io {
 
-/// Whether a file of that name is read and written as YAML: it ends in .yaml or .yml.
+/// True if the name ends in .yaml or .yml: such files are read and written as YAML.
 bool is_yaml_name(std::string_view path);
 
-/// Longest duration that files may give, in seconds: what is simulated must fit 64-bit picoseconds.
+/// True if the text ends with the end marker of YAML, a line "...".
+bool has_end_marker(std::string_view text);
+
+/// Longest duration in files, in seconds: simulated time must fit 64-bit picoseconds.
 inline constexpr double kLongestDuration_s = 1e6;
 
-/// Least and most bytes per second that files may give: beyond, it is a mistake.
+/// Limits of bandwidths in files, in bytes per second; values beyond are mistakes.
 inline constexpr double kMinBandwidth = 1e-3, kMaxBandwidth = 1e15;
 
-/// Largest size that files may give: 2^48 elements of fp32.
+/// Largest size in files, in bytes: 2^48 elements of fp32.
 inline constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
 
-/// A node of a YAML document that knows its file and line, so that every complaint names them.
-/// All accessors throw InputError of the form `file:line: path.to.key must be …, got '…'`.
+/// A YAML node that knows its file and line. Accessors throw InputError of the form `file:line:
+/// path.to.key must be …, got '…'`.
+///
+///     const YamlNode link = YamlNode::load("cluster.yaml").at("links");
+///     link.expect_keys({"bandwidth", "latency"});
+///     const double bytes_per_s = link.at("bandwidth").bandwidth();
+///     const std::optional<YamlNode> latency = link.find("latency");
+///     const double latency_s = latency ? latency->duration() : 0;
 class YamlNode {
  public:
-  /// Reads a whole file; a missing, unreadable, empty or malformed one is an InputError.
+  /// Reads a file. Throws InputError if it is missing, unreadable, empty, malformed or cut off: its
+  /// last value has no line end, a quoted text has no end, or it opens with %YAML and lacks the end
+  /// marker.
   static YamlNode load(const std::string& path);
 
-  /// Parses `text`; `name` stands for the file in messages.
+  /// Parses `text`; messages name it `name`.
   static YamlNode parse(const std::string& text, const std::string& name);
 
-  /// Requires a map whose keys are all in `known`. Call it first: unknown keys are reported, with
-  /// their line and the nearest known key, before missing ones.
+  /// Requires a map whose keys are all in `known`. Call it first, so that unknown keys are
+  /// reported, with line and nearest known key, before missing ones.
   const YamlNode& expect_keys(std::initializer_list<std::string_view> known) const;
 
   bool is_map() const { return node_.IsMap(); }
   bool is_list() const { return node_.IsSequence(); }
   bool has(std::string_view key) const;
-  /// Child of a map; a missing one is an error at the line of the map's own key.
+  /// Value of a key; a missing key is an error at the map's line.
   YamlNode at(std::string_view key) const;
-  /// Child of a map, if it is there.
+  /// Value of a key; empty if it is missing.
   std::optional<YamlNode> find(std::string_view key) const;
   /// Elements of a sequence.
   std::vector<YamlNode> items() const;
-  /// Entries of a map, in the file's order; a key that is given twice or must not be printed as it
-  /// is (utf8.hpp) is an error.
+  /// Entries of a map in file order. Duplicate and unprintable keys (utf8.hpp) are errors.
   std::vector<std::pair<std::string, YamlNode>> entries() const;
 
-  std::string text() const;   ///< any scalar that is fit for a name (utf8.hpp)
-  std::string prose() const;  ///< printable text of any length, or several lines: for people
+  std::string text() const;   ///< a scalar that may be a name: unfit_for_name() (utf8.hpp) is empty
+  std::string prose() const;  ///< printable text of any length and number of lines
   std::int64_t integer(std::int64_t least, std::int64_t most = INT64_MAX) const;
-  double number() const;  ///< a plain finite number
-  /// The same, from `least` to `most`; `meaning` tells the reader what numbers stand for.
+  double number() const;  ///< a finite number without unit
+  /// A finite number from `least` to `most`; `meaning` explains it in messages.
   double number(double least, double most, std::string_view meaning = {}) const;
   double bandwidth() const;  ///< parse_bandwidth, kMinBandwidth … kMaxBandwidth
   double duration(double most_s = kLongestDuration_s) const;  ///< parse_duration, 0 … most_s
   std::int64_t size() const;                                  ///< parse_size, 0 … kMaxBytes
   bool boolean() const;                                       ///< true or false
 
-  /// The same node under another name in messages: `named("gradient 'fc6'").at("elements")`
-  /// complains "gradient 'fc6': elements must be …".
+  /// This node under another name in messages: `named("gradient 'fc6'").at("elements")` complains
+  /// "gradient 'fc6': elements must be …".
   YamlNode named(const std::string& label) const;
 
   /// Throws InputError at this node: `file:line: path: message`.
   [[noreturn]] void fail(const std::string& message) const;
   const std::string& path() const { return path_; }  ///< "links.bandwidth", for messages
-  int line() const { return line_; }  ///< of the key in a map, else of the value itself
+  int line() const { return line_; }  ///< line of the key in a map, else of the value
 
  private:
   YamlNode(const YAML::Node& node, std::shared_ptr<const std::string> file, std::string path,
@@ -81,8 +91,8 @@ class YamlNode {
   std::string fit_text(const std::string& found) const;
   std::string child_path(std::string_view key) const;
   void require_map() const;
-  std::string quantity_text() const;  ///< the scalar, "" for an empty value
-  /// parser(text, path), its InputError completed with file and line.
+  std::string quantity_text() const;  ///< the scalar; "" for an empty value
+  /// Result of parser(text, path); adds file and line to its InputError.
   template <typename Parser>
   auto located(Parser parser) const;
 

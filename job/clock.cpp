@@ -34,11 +34,11 @@ CommonClock::CommonClock(transport::Endpoint& endpoint, MachineClock machine)
 }
 
 nanoseconds CommonClock::estimate_offset() {
-  // In every round each rank publishes when it sent its stamps (in a common exchange), and notes
-  // when the exchange ended for it. Rank 0 and the others take turns in coming last, so that the
-  // exchange ends when the late stamp has crossed the network: rank 0's in even rounds, the others'
-  // in odd ones. The fastest crossing of each direction, as the two clocks see it, contains the
-  // offset with opposite signs.
+  // In every round each rank publishes the time at which it sent its stamps (in a common exchange),
+  // and notes the time at which the exchange ended for it. Rank 0 and the others take turns in
+  // arriving last, so that the exchange ends when the late stamp has crossed the network: rank 0's
+  // in even rounds, the others' in odd ones. The fastest crossing of each direction, as seen by the
+  // two clocks, contains the offset with opposite signs.
   constexpr int kRounds = 16;
   constexpr auto kLate = std::chrono::milliseconds(3);
   const auto rank = static_cast<std::size_t>(endpoint_.rank());
@@ -61,8 +61,8 @@ nanoseconds CommonClock::estimate_offset() {
 }
 
 Clock::time_point CommonClock::agree_on_start() {
-  // The last rank to call may be the last to return, too, by as long as the exchange takes: be
-  // generous, since waiting costs nothing that is measured.
+  // The last rank to call may also be the last to return, by the duration of the exchange. Be
+  // generous: this wait is not measured.
   constexpr nanoseconds kMinMargin = std::chrono::milliseconds(10);
   struct Offer {
     nanoseconds now, margin;
@@ -74,7 +74,7 @@ Clock::time_point CommonClock::agree_on_start() {
     latest = std::max(latest, offer.now);
     margin = std::max(margin, offer.margin);
   }
-  // From the last call to this return; waiting for ranks that called later is not counted.
+  // Time from the last rank's call to this return, without the wait for later ranks.
   last_exchange_ = std::max(nanoseconds{}, since_epoch(machine_.now()) + offset_ - latest);
   return Clock::time_point(std::chrono::duration_cast<Clock::duration>(latest + margin - offset_));
 }

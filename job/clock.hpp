@@ -10,29 +10,28 @@ namespace hipress::job {
 
 using transport::Clock;
 
-/// The monotonic clock of the machine that a rank runs on.
+/// Monotonic clock of a rank's machine.
 struct MachineClock {
-  std::string boot;  ///< ranks with the same text share the clock; empty: it is not known
+  std::string boot;  ///< boot id; ranks with equal ids share the clock; empty: unknown
   std::function<Clock::time_point()> now;
 };
 
-/// This machine's: Linux's boot id and steady_clock.
+/// Clock of this machine: Linux's boot id and steady_clock.
 MachineClock machine_clock();
 
-/// One time for all ranks, which is rank 0's clock. Ranks of rank 0's machine have the same clock;
-/// for others the offset is estimated once.
+/// Common time of all ranks: rank 0's clock. Ranks on rank 0's machine share that clock; for the
+/// others the offset is estimated once.
 class CommonClock {
  public:
-  /// Collective: estimates the offset, which takes some 100 ms if the ranks are on several
-  /// machines.
+  /// Collective: estimates the offset. Takes about 100 ms if the ranks are on several machines.
   explicit CommonClock(transport::Endpoint& endpoint, MachineClock machine = machine_clock());
 
-  /// Collective: returns an instant, on this rank's clock, that is the same for all ranks, and so
-  /// late that every rank has returned by then. At that instant all ranks have thus ended their
-  /// preparations of an iteration, without a barrier's delays.
+  /// Collective: returns an instant, on this rank's clock, that is the same for all ranks and late
+  /// enough that every rank has returned by then. At that instant all ranks have finished preparing
+  /// an iteration, without a barrier's delay.
   Clock::time_point agree_on_start();
 
-  /// What to add to this rank's clock to get rank 0's.
+  /// Offset to add to this rank's clock to get rank 0's.
   std::chrono::nanoseconds offset() const { return offset_; }
 
  private:
@@ -41,7 +40,7 @@ class CommonClock {
   transport::Endpoint& endpoint_;
   MachineClock machine_;
   std::chrono::nanoseconds offset_{};
-  std::chrono::nanoseconds last_exchange_{};  ///< how long agreeing took last time
+  std::chrono::nanoseconds last_exchange_{};  ///< duration of the last agreement
 };
 
 }  // namespace hipress::job

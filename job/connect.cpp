@@ -15,8 +15,8 @@
 namespace hipress::job {
 namespace {
 
-/// Of all ranks' errors the one that says most: what went wrong on a rank itself before who was
-/// lost.
+/// Rethrows the most informative error of all ranks: an error of a rank itself before a report of a
+/// lost rank.
 void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
   std::exception_ptr lost;
   for (const std::exception_ptr& error : errors) {
@@ -30,7 +30,7 @@ void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
   if (lost) std::rethrow_exception(lost);
 }
 
-/// io::InputError if ranks in one process may not have as many connections as they need.
+/// Throws io::InputError if the process may not open the connections that its ranks need.
 void allow_connections(const transport::TransportRow& row, int ranks, int collectives) {
   const transport::Descriptors each = row.descriptors(ranks);
   const std::int64_t needed = ranks * (each.connected + collectives * each.collective);
@@ -52,7 +52,8 @@ std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
     const transport::TransportRow& row = transport::find_transport(transport);
     const transport::Descriptors each = row.descriptors(options.size);
     const std::int64_t needed = each.connected + collectives * each.collective;
-    // A rank that notices only when it connects is lost for others, who may blame another one.
+    // Check now: a rank that fails only when it connects is lost for the others, who may blame
+    // another one.
     if (const std::int64_t allowed = io::allow_descriptors(needed); allowed < needed) {
       throw io::InputError(
           fmt::format("rank {} needs {} open files for its connections, and it may have {}: raise "

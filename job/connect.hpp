@@ -8,11 +8,21 @@
 #include "job/exhaustion.hpp"
 #include "transport/endpoint.hpp"
 
-/// How ranks become a job.
+// Example: four ranks as threads of this process sum an array.
+//
+//   job::run_thread_ranks(
+//       "tcp", 4, /*timeout_s=*/30,
+//       [](transport::Endpoint& endpoint) {
+//         std::vector<float> values(1024, static_cast<float>(endpoint.rank()));
+//         endpoint.collective()->all_reduce(values);  // 0 + 1 + 2 + 3 everywhere
+//       },
+//       /*collectives=*/1);
+
+/// Connecting ranks to a job.
 namespace hipress::job {
 
-/// Calls `work`, which this rank has to do before it meets the others: they are told what it
-/// throws.
+/// Calls `work`, a step before this rank meets the others. If it throws, the others are told the
+/// reason.
 template <class Work>
 auto or_refuse(const transport::JobOptions& options, const Work& work) {
   try {
@@ -23,18 +33,18 @@ auto or_refuse(const transport::JobOptions& options, const Work& work) {
   }
 }
 
-/// Connects this process as one rank of a job, over the named transport, with descriptors for
+/// Connects this process as one rank of a job over the named transport, with enough descriptors for
 /// `collectives` collectives. Errors as TransportRow::connect; also io::InputError if the process
-/// may not open enough connections, and Exhausted. Both name the rank. The ranks that come to the
-/// rendezvous are told the error of one that does not.
+/// may not open enough connections, and Exhausted. Both name the rank. Ranks that come to the
+/// rendezvous are told the error.
 std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
                                                   const transport::JobOptions& options,
                                                   int collectives);
 
-/// Calls `body` as every rank of a job of this process's threads, over the named transport, and
-/// rethrows the error that says most. `collectives` is how many collectives a rank has at a time.
-/// io::InputError if the process may not open enough connections; Exhausted names a rank for which
-/// no thread or memory is left.
+/// Calls `body` as every rank of a job, on threads of this process, over the named transport.
+/// Rethrows the most informative error. `collectives`: number of collectives that a rank has at a
+/// time. io::InputError if the process may not open enough connections; Exhausted names a rank for
+/// which no thread or memory is left.
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
                       const std::function<void(transport::Endpoint&)>& body, int collectives = 0);
 

@@ -71,7 +71,7 @@ std::vector<std::exception_ptr> run_together(std::string_view noun, int count,
         threads.emplace_back(run, number);
       } catch (const std::system_error& error) {
         tell(Gate::kCancelled);
-        threads.clear();  // joins: their stacks may be what the message has no memory for
+        threads.clear();  // joins; frees their stacks, so that there is memory for the message
         throw Exhausted(fmt::format("{} {}", noun, number), error.code().value());
       } catch (...) {
         tell(Gate::kCancelled);

@@ -12,18 +12,18 @@
 
 namespace hipress::job {
 
-/// The machine, or a limit on this process, gave no more memory, threads or descriptors. The
-/// message names who asked, as "rank 2", and the remedy.
+/// The machine, or a limit of this process, allows no more memory, threads or descriptors. The
+/// message names the requester, such as "rank 2", and the remedy.
 class Exhausted : public io::RunError {
  public:
   /// `error` is an errno.
   Exhausted(std::string_view who, int error);
 };
 
-/// Whether the error, as of a thread that could not be started, is about what has run out.
+/// True if `code` reports resource exhaustion (EAGAIN, ENOMEM, EMFILE, ENFILE).
 bool is_exhaustion(const std::error_code& code);
 
-/// Calls `work`; what it lacks becomes an Exhausted of the rank.
+/// Calls `work`; resource exhaustion becomes an Exhausted that names the rank.
 template <class Work>
 auto as_rank(int rank, const Work& work) {
   try {
@@ -36,9 +36,9 @@ auto as_rank(int rank, const Work& work) {
   }
 }
 
-/// Calls work(0) … work(count−1), each on a thread of its own, and returns what they threw. None is
-/// called unless all threads can be started: Exhausted names the first that cannot, by its number
-/// and `noun`, as "rank 2".
+/// Calls work(0) … work(count−1), each on its own thread, and returns what they threw. Calls none
+/// unless all threads can be started: Exhausted names the first that cannot, by `noun` and its
+/// number, such as "rank 2".
 std::vector<std::exception_ptr> run_together(std::string_view noun, int count,
                                              const std::function<void(int)>& work);
 

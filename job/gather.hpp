@@ -10,8 +10,7 @@
 
 namespace hipress::job {
 
-/// Gives every rank the values of every rank, in rank order. For plain data between machines of one
-/// architecture.
+/// All-gather of values, in rank order. For plain data between machines of one architecture.
 template <class T>
 std::vector<std::vector<T>> gather(transport::Endpoint& endpoint, std::span<const T> mine) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -24,7 +23,7 @@ std::vector<std::vector<T>> gather(transport::Endpoint& endpoint, std::span<cons
   return all;
 }
 
-/// The same for one value each.
+/// All-gather of one value per rank.
 template <class T>
 std::vector<T> gather(transport::Endpoint& endpoint, const T& mine) {
   std::vector<T> all;

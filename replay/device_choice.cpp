@@ -16,7 +16,7 @@ DeviceChoice choose_device(const DeviceRequest& request, const std::optional<io:
     return choice;
   }
   const int gpus = runtime::cuda_devices();
-  if (gpus == 0) runtime::make_cuda_device(0);  // says why
+  if (gpus == 0) runtime::make_cuda_device(0);  // throws with the reason
   if (direct) {
     transport::bind_nccl(request.interface);
     choice.nccl = &transport::nccl_library();
@@ -24,7 +24,7 @@ DeviceChoice choose_device(const DeviceRequest& request, const std::optional<io:
   const bool threads = !launch || launch->size == 1;
   if (direct && threads && request.ranks > gpus) {
     throw io::InputError(
-        fmt::format("NCCL wants a GPU for every rank: {} ranks of this process see {}; use "
+        fmt::format("NCCL needs a GPU for every rank: {} ranks of this process see {}; use "
                     "`transport` tcp, or start the ranks as processes",
                     request.ranks, gpus));
   }

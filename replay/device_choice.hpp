@@ -12,25 +12,27 @@
 
 namespace hipress::replay {
 
-/// What a command line asks for.
+/// Device and transport that a command line requests.
 struct DeviceRequest {
   std::string device = "cpu";  ///< cpu or cuda
   std::string transport{
       transport::kDefaultTransport};  ///< a row of transport::transports(), or nccl
-  std::string interface = {};         ///< of transport::JobOptions; NCCL uses it too
+  std::string interface = {};         ///< network interface, as in transport::JobOptions; NCCL
+                                      ///< uses it too
   int ranks = 1;
 };
 
-/// Where the ranks of this process run, and what moves their messages.
+/// Devices of the ranks of this process, and the transport of their messages.
 struct DeviceChoice {
-  std::function<std::unique_ptr<runtime::Device>(int rank)> device;  ///< none: their CPU
+  std::function<std::unique_ptr<runtime::Device>(int rank)> device;  ///< empty: the CPU
   transport::NcclLibrary* nccl = nullptr;                            ///< null: `transport`
-  std::string transport;  ///< whose endpoints the ranks have; with NCCL for control alone
+  std::string transport;  ///< transport of the endpoints; with NCCL for control messages only
 };
 
-/// A process that a launcher started takes the GPU that io::choose_gpu() says; ranks that are
-/// threads share what there is. Throws io::InputError, before any rank waits for another: without a
-/// GPU (for its local rank) or NCCL, or if NCCL wants more GPUs than there are.
+/// Chooses devices. A process of a launcher takes the GPU of io::choose_gpu(); ranks that are
+/// threads share all GPUs, round robin. Throws io::InputError, before any rank waits for another,
+/// if there is no GPU (for its local rank) or no NCCL, or if NCCL would need more GPUs than there
+/// are.
 DeviceChoice choose_device(const DeviceRequest& request, const std::optional<io::Launch>& launch);
 
 }  // namespace hipress::replay

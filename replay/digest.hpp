@@ -7,12 +7,12 @@
 
 namespace hipress::replay {
 
-/// A 64-bit digest of fp32 values' bits, in eight lanes of multiply-and-rotate. Each lane is a
-/// bijection of its state, so one wrong element is always noticed, and several wrong ones with a
-/// probability of about 1 - 2^-64.
+/// A 64-bit digest of the bits of fp32 values, in eight lanes of multiply-and-rotate. Each lane is
+/// a bijection of its state, so one wrong element is always detected. Several wrong elements are
+/// detected with a probability of about 1 - 2^-64.
 class Digest {
  public:
-  /// Values that every update but the last must be a multiple of.
+  /// Every update but the last must have a multiple of this many values.
   static constexpr std::size_t kStripe = 16;
 
   void update(std::span<const float> values) {
@@ -38,7 +38,7 @@ class Digest {
   static std::uint64_t step(std::uint64_t state, std::uint64_t word) {
     const std::uint64_t product = (state ^ word) * 0x9e3779b97f4a7c15ULL;
     return product << 32 |
-           product >> 32;  // high bits, which depend on all, meet the next word's low ones
+           product >> 32;  // high bits depend on all others: they mix with the next word's low ones
   }
 
   void absorb(const float* stripe) {

@@ -10,7 +10,7 @@ namespace hipress::replay {
 namespace {
 
 constexpr double kDeviations = 2;
-/// Of the medians of short probes, though the machine is the same: a logarithm.
+/// Variation of the medians of short probes on an unchanged machine, as a logarithm.
 constexpr double kMinMovement = 0.10;
 
 struct ProbeRow {
@@ -28,7 +28,7 @@ bool is_beyond(const std::optional<double>& ratio, const costs::Spread& spread) 
   return ratio && std::abs(std::log(*ratio)) > explained(spread);
 }
 
-/// Seconds then per second now are the inverse of speeds; 1 where nobody knows.
+/// Factor on times since the profile: the inverse of the ratio of speeds; 1 if unknown.
 double slower(const std::optional<double>& ratio) { return ratio ? 1 / *ratio : 1; }
 
 void scale(costs::GatherCosts& costs, double factor) {

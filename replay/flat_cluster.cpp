@@ -9,7 +9,7 @@
 namespace hipress::replay {
 namespace {
 
-/// Whether nodes share a host exactly where ranks share a machine.
+/// True if two nodes share a host exactly when the two ranks share a machine.
 bool lie_alike(const costs::Cluster& cluster, const RankPlaces& ranks) {
   if (ranks.machines.size() != cluster.nodes) return false;
   std::map<std::string, std::uint32_t> host_of;
@@ -47,9 +47,10 @@ Comparable comparable(const costs::Cluster& cluster, const costs::Cluster& flat,
   }
   if (costs::is_hierarchical(cluster) && !lie_alike(cluster, ranks)) {
     if (cluster.host_link) left_out.push_back("links within hosts");
-    if (cluster.rack) left_out.push_back("racks");
+    if (!cluster.racks.empty()) left_out.push_back("racks");
     found.cluster.host_link = std::nullopt;
-    found.cluster.rack = std::nullopt;
+    found.cluster.racks.clear();
+    found.cluster.cards = {};
     found.cluster.host = flat.host;
     found.cluster.cores_per_host = flat.cores_per_host;
   }
@@ -58,9 +59,9 @@ Comparable comparable(const costs::Cluster& cluster, const costs::Cluster& flat,
     found.cluster.slow_links.clear();
   }
   if (!left_out.empty()) {
-    found.differs =
-        fmt::format("the cluster has {}; these ranks are {}: compared is the part between nodes",
-                    fmt::join(left_out, " and "), what_ranks_are(cluster, ranks));
+    found.differs = fmt::format(
+        "the cluster has {}; these ranks are {}: only the part between nodes is compared",
+        fmt::join(left_out, " and "), what_ranks_are(cluster, ranks));
   }
   return found;
 }

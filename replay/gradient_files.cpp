@@ -57,8 +57,8 @@ void require_folder(const std::string& path) {
   if (!S_ISDIR(status.st_mode)) throw io::InputError(path, 0, "is no folder; give one");
 }
 
-/// io::InputError if there is a file anywhere in the folder. Folders do not matter: other ranks may
-/// be making theirs.
+/// io::InputError if there is a file anywhere in the folder. Subfolders are allowed: other ranks
+/// may be making theirs.
 void require_no_files(const std::string& folder) {
   std::error_code error;
   if (!fs::exists(folder, error) && !error) return;
@@ -66,8 +66,8 @@ void require_no_files(const std::string& folder) {
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (entry->is_directory()) continue;
     throw io::InputError(folder, 0,
-                         fmt::format("holds {} already; give a new or an empty folder, so that "
-                                     "nothing in it is of another run",
+                         fmt::format("holds {} already; give a new or an empty folder, so that it "
+                                     "holds files of one run only",
                                      entry->path().lexically_relative(folder).string()));
   }
   if (error) io::refuse_file(folder, "read", error.value());
@@ -112,7 +112,7 @@ void GradientFiles::read(std::uint32_t rank, std::uint32_t gradient, std::int64_
 void prepare_means(const std::string& folder, std::uint32_t first_rank, std::uint32_t ranks) {
   require_no_files(folder);
   for (std::uint32_t rank = first_rank; rank < first_rank + ranks; ++rank) {
-    // No file is tried: another rank would find it.
+    // Does not try to write a file: another rank's require_no_files() would find it.
     io::make_folder(rank_folder(folder, rank));
   }
 }

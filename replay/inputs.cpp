@@ -7,21 +7,21 @@
 namespace hipress::replay {
 namespace {
 
-/// The finaliser of MurmurHash3's 128-bit form: every input bit reaches every output bit.
+/// Finaliser of MurmurHash3's 128-bit variant: every input bit affects every output bit.
 std::uint64_t mix64(std::uint64_t x) {
   x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdULL;
   x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53ULL;
   return x ^ (x >> 33);
 }
 
-/// The same in 32 bits (MurmurHash3's finaliser again), which compilers turn into vector code.
+/// Finaliser of MurmurHash3's 32-bit variant, which compilers vectorise.
 [[gnu::always_inline]] inline std::uint32_t mix32(std::uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85ebca6bU;
   x = (x ^ (x >> 13)) * 0xc2b2ae35U;
   return x ^ (x >> 16);
 }
 
-/// `high` counts blocks of 2^32 elements, within which 32 bits tell elements apart.
+/// Key of a block of 2^32 elements, whose number is `high`. 32 bits identify elements within it.
 std::uint64_t block_key(const InputKey& key, std::uint64_t high) {
   std::uint64_t mixed = mix64(key.seed + 0x9e3779b97f4a7c15ULL);
   mixed = mix64(mixed + key.iteration);
@@ -29,8 +29,8 @@ std::uint64_t block_key(const InputKey& key, std::uint64_t high) {
   return mix64(mixed + high);
 }
 
-/// Inlined into functions compiled for different instruction sets; the values are the same, since
-/// every step is exact.
+/// Fills `values` with hashes of their places. Inlined into functions for different instruction
+/// sets; every step is exact, so all give the same values.
 [[gnu::always_inline]] inline void fill_places(std::uint32_t first, std::uint32_t offset,
                                                std::uint32_t mask, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -41,7 +41,7 @@ std::uint64_t block_key(const InputKey& key, std::uint64_t high) {
 }
 
 #if defined(__x86_64__)
-/// Older instruction sets have no product of 32-bit numbers in vectors.
+/// AVX2 variant: SSE2 has no vector product of 32-bit integers.
 __attribute__((target("avx2"))) void fill_places_avx2(std::uint32_t first, std::uint32_t offset,
                                                       std::uint32_t mask, std::span<float> values) {
   fill_places(first, offset, mask, values);
@@ -49,7 +49,7 @@ __attribute__((target("avx2"))) void fill_places_avx2(std::uint32_t first, std::
 #endif
 
 void fill_block(std::uint64_t key, std::uint32_t first, std::span<float> values) {
-  // With an offset alone, two gradients would hold the same sequence, shifted: hence the mask.
+  // The mask keeps two gradients from holding the same sequence, shifted by the offset.
   const auto offset = static_cast<std::uint32_t>(key);
   const auto mask = static_cast<std::uint32_t>(key >> 32);
 #if defined(__x86_64__)

@@ -15,13 +15,13 @@
 
 namespace hipress::replay {
 
-/// What a replay is predicted with, as the request says.
+/// Options of predict().
 struct PredictionOptions {
   costs::MachineOptions machines;
   sim::Network network = sim::Network::kFair;
-  /// What ranks keep busy of their hosts while they replay computation.
+  /// Load of a rank on its host while it replays computation.
   casync::Computing computing = {};
-  int iterations = 1;  ///< whose median is predicted
+  int iterations = 1;  ///< number of iterations whose median is predicted
 };
 
 struct Prediction {
@@ -30,14 +30,14 @@ struct Prediction {
   std::string differs;  ///< Comparable::differs
 };
 
-/// io::InputError for a cluster file that cannot be used for so many nodes, and for a profile that
-/// lacks one of the algorithms.
+/// Throws what predict() would, before a replay: io::InputError for a cluster file that does not
+/// fit the number of nodes, and for a profile that lacks one of the algorithms.
 void check_prediction(const costs::Profile& profile,
                       const std::vector<casync::Algorithm>& algorithms, std::uint32_t nodes,
                       const PredictionOptions& options);
 
-/// Simulates the graph that ranks in these places run, and how long it takes where costs are spread
-/// so. Throws as sim::simulate and check_prediction().
+/// Simulates the graph that ranks in these places run, and computes the interval of its time from
+/// the spread of costs. Throws as sim::simulate() and check_prediction().
 Prediction predict(const casync::TaskGraph& graph, const std::vector<casync::Algorithm>& algorithms,
                    const costs::Profile& profile, const costs::Spread& spread,
                    const RankPlaces& places, const PredictionOptions& options);

@@ -20,8 +20,8 @@ namespace hipress::replay {
 namespace {
 
 constexpr int kRepetitions = 7;
-/// Memory bandwidth is shared, and a synchronisation keeps more than one core busy; a machine with
-/// many needs no more to show how fast it is.
+/// Two threads, since cores share the memory bandwidth and a synchronisation uses several cores.
+/// More are not needed to notice a change of speed.
 constexpr int kMaxThreads = 2;
 constexpr std::size_t kCopied = std::size_t{32} << 20;  // more than the cache of a few cores
 constexpr std::int64_t kEncoded = std::int64_t{1} << 21;
@@ -37,10 +37,10 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-/// What one thread does again and again; made on that thread.
+/// Work that one thread repeats; created on that thread.
 using Work = std::function<void()>;
 
-/// Seconds of every repetition on every thread, after one that is not timed.
+/// Durations in seconds of all repetitions on all threads, after an untimed one.
 std::vector<double> time_together(int threads, int repetitions,
                                   const std::function<Work()>& make_work) {
   std::latch warm(threads);
@@ -75,7 +75,7 @@ Work copying(std::size_t bytes) {
   return [from, to, bytes] { std::memcpy(to.get(), from.get(), bytes); };
 }
 
-/// Onebit with its residual, as a synchronisation runs it.
+/// Encodes onebit with its residual, as a synchronisation does.
 Work encoding() {
   struct Slice {
     std::unique_ptr<kernels::Codec> codec = kernels::make_codec("onebit");
@@ -109,7 +109,7 @@ double encode_bandwidth() {
   return threads * bytes / median_of(time_together(threads, kRepetitions, encoding));
 }
 
-/// Of each of two ranks that send to each other at once.
+/// Bytes per second in each direction between two ranks that send to each other at once.
 double transport_bandwidth(const ProbeOptions& options) {
   std::vector<double> seconds;
   job::run_thread_ranks(
@@ -132,7 +132,7 @@ double transport_bandwidth(const ProbeOptions& options) {
   return static_cast<double>(kSent) / median_of(seconds);
 }
 
-/// 0 for what the machine has no room for.
+/// Result of a probe; 0 if the machine lacks memory or threads for it.
 double if_there_is_room(const std::function<double()>& probe) {
   try {
     return probe();

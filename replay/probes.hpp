@@ -8,27 +8,27 @@
 
 namespace hipress::replay {
 
-/// Which probes are run.
+/// Selection of probes.
 struct ProbeOptions {
-  bool kernels = true;  ///< copy and codec; not where a GPU codes, of which they say nothing
+  bool kernels = true;  ///< copies and codec; set to false if a GPU encodes
   /// Transport between two threads of this process; empty: not probed.
   std::string transport{transport::kDefaultTransport};
-  /// After which a rank gives up the other: short, since one that lacks memory never comes.
+  /// Time after which a rank gives up the other. Short, since a rank that lacks memory never comes.
   double timeout_s = 5;
 };
 
-/// Runs a fixed piece of work for less than half a second: copies of more memory than caches hold,
-/// onebit's encode, and bytes from one rank to another and back. Medians of a few repetitions. A
-/// probe is 0 if it was not asked for, or if the machine has no room for it.
+/// Runs a fixed amount of work for less than half a second: copies of more memory than caches hold,
+/// onebit's encode, and transfers between two ranks in both directions. Returns medians of a few
+/// repetitions. A probe is 0 if it was not requested, or if the machine lacks memory or threads.
 costs::Probes run_probes(const ProbeOptions& options);
 
-/// The probes of rank 0, for all ranks of a job: ranks that probe at once would slow each other
-/// down. Collective; the others wait.
+/// Probes of rank 0, for all ranks of a job: ranks that probe at once would slow each other down.
+/// Collective; the others wait.
 costs::Probes run_probes(const ProbeOptions& options, transport::Endpoint& endpoint);
 
-/// Bytes per second that so many threads copy together, reads and writes counted. Each thread has
-/// two buffers of `bytes`, and copies one to the other `repetitions` times. All threads begin at
-/// once.
+/// Memory bandwidth of copies by that many threads together, in bytes per second, with reads and
+/// writes counted. Each thread has two buffers of `bytes`, and copies one to the other
+/// `repetitions` times. All threads start at once.
 double copy_bandwidth(int threads, std::size_t bytes, int repetitions);
 
 }  // namespace hipress::replay

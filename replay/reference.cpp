@@ -16,7 +16,7 @@ using casync::Kind;
 using casync::Task;
 using casync::TaskId;
 
-/// Elementwise partitions are run in blocks that stay in a core's cache; a multiple of 16.
+/// Block length of elementwise partitions: fits a core's cache, and is a multiple of 16.
 constexpr std::int64_t kBlock = 8192;
 
 }  // namespace
@@ -60,7 +60,7 @@ void Reference::collect_tasks() {
   position_.assign(graph_.tasks(), 0);
   for (TaskId id = 0; id < graph_.tasks(); ++id) {
     if (is_computation(graph_[id]) || graph_[id].kind == Kind::kJoin) continue;
-    runtime::slice_of(graph_, id, layout_);  // refuses what the model and plan lack
+    runtime::slice_of(graph_, id, layout_);  // throws if the model or plan lacks the slice
     tasks_.push_back(id);
   }
   const auto key = [this](TaskId id) { return std::pair(partition_of(graph_[id]), id); };
@@ -114,7 +114,7 @@ void Reference::run(std::size_t index, casync::Slice stretch, std::uint64_t iter
 
 std::vector<float> Reference::result(std::size_t index, casync::Slice stretch,
                                      std::uint64_t iteration, std::uint32_t node) {
-  // Without codecs, or with casts, there is no state, so the run can be repeated, now as one block.
+  // Elementwise partitions have no encoder state, so the run can be repeated, now as one block.
   if (partitions_[index].elementwise) run_block(index, iteration, stretch);
   const std::span<float> values = slice(node);
   return {values.begin(), values.end()};
@@ -238,7 +238,7 @@ std::span<std::byte> Reference::encode(const Task& task, std::uint64_t iteration
   return message.first(static_cast<std::size_t>(used));
 }
 
-/// In rank order. `task` is any of the AllReduces, which are alike.
+/// Runs an AllReduce on all nodes, in rank order. `task` is any node's AllReduce: all are alike.
 void Reference::all_reduce(const Task& task) {
   const kernels::Codec* const cast = casync::casts(task) ? &codec(task) : nullptr;
   const auto slice_on = [&](std::uint32_t node) {

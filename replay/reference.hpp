@@ -21,53 +21,55 @@
 
 namespace hipress::replay {
 
-/// The serial reference: runs a graph's tasks in id order for all nodes in one thread, one
-/// partition of one gradient at a time. So its memory is that of the largest partition (plus the
-/// states of the encoders that it runs). Inputs are made, or read, on the spot (inputs.hpp).
+/// The serial reference. It runs a graph's tasks in id order for all nodes in one thread, one
+/// partition of one gradient at a time. Its memory is that of the largest partition, plus the
+/// states of its encoders. Inputs are generated, or read, when they are needed (inputs.hpp).
 class Reference {
  public:
   /// One partition of one unit (a gradient, or a bulk group) and its tasks on all nodes, in id
-  /// order; of a unit that factors stand for, all of it and the tasks of these.
+  /// order. A unit with factors is one partition, with the tasks of its factors.
   struct Partition {
     std::uint32_t gradient = 0;  ///< Task::gradient: the unit
     std::uint32_t partition = 0;
     casync::Slice slice;
-    bool elementwise = true;  ///< no codec touches it but an AllReduce's cast: every element is on
-                              ///< its own
+    bool elementwise = true;  ///< elements are independent: no codec but an AllReduce's cast
     bool library = false;  ///< a library sums it or its factors, in an order of its own: exact bits
-                           ///< are not known
-    kernels::ValueType sums = kernels::ValueType::kFloat32;  ///< of what the library sums
+                           ///< are unknown
+    kernels::ValueType sums = kernels::ValueType::kFloat32;  ///< type in which the library sums
     casync::Operation operation = casync::Operation::kMean;
     std::span<const casync::TaskId> tasks;
   };
 
-  /// A stretch of a partition as it ends on each node.
+  /// Final values of a stretch of a partition on each node.
   struct Block {
-    std::int64_t first = 0;                      ///< in the unit
+    std::int64_t first = 0;                      ///< index of the first element in the unit
     std::vector<std::span<const float>> values;  ///< per node
   };
 
-  /// The graph, model and plan must outlive it. std::invalid_argument as slice_of and
-  /// read_dataflow; also if a message goes from one partition to another.
+  /// The graph, model and plan must outlive the reference. std::invalid_argument as
+  /// runtime::slice_of() and runtime::read_dataflow(), and if a message goes from one partition to
+  /// another.
   Reference(const casync::TaskGraph& graph, const models::Model& model,
             const plans::ResolvedPlan& plan, const Inputs& inputs);
 
   const casync::Layout& layout() const { return layout_; }
-  /// All that hold elements, in order of gradient and partition, with or without tasks.
+  /// All partitions with elements, in order of gradient and partition, with or without tasks.
   std::span<const Partition> partitions() const { return partitions_; }
 
-  /// Runs partition `index` and shows its result on all nodes, block after block in order. The
-  /// length of every block but the last is a multiple of 16 elements. If encoders keep states,
-  /// every iteration has to be run once, in order.
+  /// Runs partition `index` and passes its result on all nodes to `visit`, block after block in
+  /// order. The length of every block but the last is a multiple of 16 elements. If encoders keep
+  /// states, run every iteration exactly once, in order.
   void run(std::size_t index, std::uint64_t iteration,
            const std::function<void(const Block&)>& visit) {
     run(index, partitions_[index].slice, iteration, visit);
   }
-  /// The same of a stretch of it, where it is elementwise; where not, `stretch` must be all of it.
+  /// The same for a stretch of the partition. Unless it is elementwise, `stretch` must be all of
+  /// it.
   void run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
            const std::function<void(const Block&)>& visit);
 
-  /// The whole stretch as it ends on `node`; to be called after its run and before any other.
+  /// Final values of the whole stretch on `node`. Call it after the stretch's run and before any
+  /// other run.
   std::vector<float> result(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
                             std::uint32_t node);
 
@@ -78,20 +80,20 @@ class Reference {
 
   void collect_partitions();
   void collect_tasks();
-  /// Room for the messages that are encoded of a block and, the first time, for their states.
+  /// Allocates the messages that are encoded in a block and, at first, their states.
   void make_room(std::size_t index);
   void run_block(std::size_t index, std::uint64_t iteration, casync::Slice block);
-  /// Returns what the task passes on to those that take its message.
+  /// Runs a task; returns the message that it passes on to its successors.
   std::span<std::byte> run_task(casync::TaskId id, std::uint64_t iteration, float*& state);
   std::span<std::byte> encode(const casync::Task& task, std::uint64_t iteration, float*& state);
-  /// Room for the message of a task that encodes, until the block's end.
+  /// Allocates the message of a task that encodes, until the block's end.
   std::span<std::byte> take_message(const casync::Task& task);
   const kernels::Codec& codec(const casync::Task& task) const;
   void all_reduce(const casync::Task& task);
   std::span<float> slice(std::uint32_t node);
-  /// The memory of the slice that a task works on, which may be of a factor.
+  /// The memory of a task's slice, which may be part of a factor.
   std::span<float> slice(const casync::Task& task);
-  /// The unit whose partition a task is a part of, and its number there.
+  /// The unit and partition that a task belongs to.
   std::pair<std::uint32_t, std::uint32_t> partition_of(const casync::Task& task) const;
   void prepare_factors(std::size_t index);
 
@@ -103,22 +105,22 @@ class Reference {
   runtime::Dataflow flow_;
   std::vector<Partition> partitions_;
   std::vector<casync::TaskId> tasks_;    ///< by partition, then id
-  std::vector<std::uint32_t> position_;  ///< per task id: place in its partition's tasks
+  std::vector<std::uint32_t> position_;  ///< per task id: index in its partition's tasks
   std::vector<std::vector<float>>
-      states_;  ///< per partition: those of its Encodes, one after the other
+      states_;  ///< per partition: the states of its Encodes, one after the other
 
-  std::vector<std::unique_ptr<kernels::StateStore>> initial_;  ///< per node; empty: nothing
-  /// What those keep that encode to factors, by partition, node and array.
+  std::vector<std::unique_ptr<kernels::StateStore>> initial_;  ///< per node; empty: all zeros
+  /// States of the encoders of factors, by partition, node and array.
   std::map<std::tuple<std::size_t, std::uint32_t, std::string>, std::vector<float>> staged_states_;
 
-  // Of the block being run.
+  // State of the current block:
   std::vector<runtime::StagedUnit> staged_;  ///< per node, if there are factors
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<float>>
       factors_;                      ///< by unit, node
   std::set<std::uint32_t> reduced_;  ///< factors that a library has summed
   casync::Slice block_;
   std::vector<float> values_;   ///< every node's slice, one after the other
-  std::vector<Line> messages_;  ///< of all that encodes
+  std::vector<Line> messages_;  ///< messages of all encoding tasks
   std::size_t used_lines_ = 0;
   std::vector<std::span<std::byte>>
       held_;  ///< per task of the partition: the message that it passes on

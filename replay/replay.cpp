@@ -30,8 +30,7 @@ namespace {
 using std::chrono::nanoseconds;
 using transport::Clock;
 
-/// What the records of iterations may take, of all ranks together: those of thousands for most
-/// plans.
+/// Maximum bytes of recorded iterations, over all ranks: enough for thousands with most plans.
 constexpr std::size_t kRecordBytes = std::size_t{1} << 28;
 
 double seconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -51,7 +50,7 @@ class Gradients {
   explicit Gradients(const casync::Layout& layout) {
     std::int64_t elements = 0;
     for (const casync::Unit& unit : layout.units) elements += taken(unit);
-    // Left uninitialised: the first inputs touch every page anyway.
+    // Uninitialised: the first inputs touch every page anyway.
     memory_.reset(new float[static_cast<std::size_t>(elements)]);
     float* next = memory_.get();
     for (const casync::Unit& unit : layout.units) {
@@ -62,7 +61,8 @@ class Gradients {
   const std::vector<std::span<float>>& units() const { return units_; }
 
  private:
-  /// No two units share a cache line; a gradient that is in a group has no room of its own.
+  /// Elements that a unit takes: units do not share cache lines, and gradients in a group take
+  /// none.
   static std::int64_t taken(const casync::Unit& unit) {
     return unit.members.empty() ? 0 : (unit.elements + 15) / 16 * 16;
   }
@@ -71,8 +71,8 @@ class Gradients {
   std::vector<std::span<float>> units_;
 };
 
-/// Calls `work`; if a rank is lost meanwhile and the error names no task that waits for it, it says
-/// what this rank was doing: "rank 2 closed the connection; rank 0 was verifying iteration 3".
+/// Calls `work`. If a rank is lost meanwhile and the error names no task that waits for it, adds
+/// this rank's activity: "rank 2 closed the connection; rank 0 was verifying iteration 3".
 template <class Work>
 auto doing(int rank, std::string_view what, std::uint64_t iteration, const Work& work) {
   try {
@@ -86,13 +86,13 @@ auto doing(int rank, std::string_view what, std::uint64_t iteration, const Work&
   }
 }
 
-/// What a rank asks for that all have to take part in.
+/// Requests of a rank in which all must take part.
 struct Wishes {
   bool timeline, every_timeline;
 };
 
-/// Collective: with what any rank asks for; for the others it may be a matter of course, such as a
-/// trace that rank 0 alone writes.
+/// Collective. Returns the options with the requests of all ranks: rank 0 may be the only one that
+/// writes a trace.
 ReplayOptions agree(transport::Endpoint& endpoint, ReplayOptions options) {
   const Wishes mine{options.timeline, options.every_timeline};
   for (const Wishes& wishes : job::gather(endpoint, mine)) {
@@ -102,7 +102,7 @@ ReplayOptions agree(transport::Endpoint& endpoint, ReplayOptions options) {
   return options;
 }
 
-/// One rank's part in a replay: prepared once, run iteration after iteration.
+/// One rank's part in a replay: prepared once, then run for all iterations.
 class Replay {
  public:
   Replay(transport::Endpoint& endpoint, const models::Model& model, const plans::ResolvedPlan& plan,
@@ -139,13 +139,13 @@ class Replay {
   }
 
  private:
-  /// What a rank tells the others after an iteration.
+  /// Report of a rank to the others after an iteration.
   struct Outcome {
     nanoseconds last_end;
     std::int64_t bytes_sent;
   };
 
-  /// What this process has used, so far or by an iteration.
+  /// Resource usage of this process, in total or by an iteration.
   struct Spent {
     double cpu_s = 0;
     double metered = 0;
@@ -222,7 +222,7 @@ class Replay {
     runtime_->wait();
   }
 
-  /// Exchanges what the ranks saw of the iteration.
+  /// Exchanges the ranks' reports on the iteration.
   void tell(Clock::time_point start, bool measured) {
     const std::vector<Outcome> outcomes = job::gather(endpoint_, outcome(start));
     const Spent after = spent();
@@ -232,8 +232,8 @@ class Replay {
     if (measured) record(start, outcomes, all);
   }
 
-  /// Step after step, by a timer: a task begins when the one before it has ended, and what it waits
-  /// for is done.
+  /// Runs the computation of all steps by a timer. A task begins when the task before it and its
+  /// predecessors have ended.
   void compute_steps(Clock::time_point start) {
     Clock::time_point reached = start;
     for (const std::uint32_t index : program_.computation()) {
@@ -249,7 +249,7 @@ class Replay {
     }
   }
 
-  /// Backward: hands over every gradient at its ready time, those of one instant together.
+  /// Runs backward: hands over every gradient at its ready time, those of one instant together.
   void produce_gradients(Clock::time_point start) {
     const std::span<const runtime::ReadyTime> schedule = program_.schedule();
     for (std::size_t next = 0; next < schedule.size();) {
@@ -302,8 +302,8 @@ class Replay {
   std::unique_ptr<runtime::RankRuntime> runtime_;
   job::CommonClock clock_;
   std::unique_ptr<Verifier> verifier_;
-  Spent before_;      ///< when the iteration started
-  RunSample sample_;  ///< of measured iterations, if a timeline is wanted
+  Spent before_;      ///< usage at the start of the iteration
+  RunSample sample_;  ///< records of measured iterations, if a timeline is requested
   std::vector<RecordedRun> every_run_;
   ReplayResult result_;
 };
@@ -335,8 +335,8 @@ void check_arguments(std::uint32_t ranks, const models::Model& model,
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                     const ReplayOptions& options) {
-  // Outlives the handlers: an exchange that is destroyed within an iteration tells all ranks that
-  // this one gave up, and what they hear first they believe.
+  // Declared outside `try`, to be destroyed after the handlers: the destructor of an exchange
+  // within an iteration reports to all ranks that this one gave up, and the first report wins.
   std::unique_ptr<Replay> running;
   try {
     check_arguments(static_cast<std::uint32_t>(endpoint.size()), model, plan, graph, options);
@@ -355,8 +355,7 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
     endpoint.abort(endpoint.rank(), error.what());
     throw;
   } catch (const std::exception& error) {
-    // Harmless where every rank fails alike; where this one is alone, the others must not wait for
-    // it.
+    // If this rank alone fails, the others must not wait for it. If all fail, abort() does no harm.
     endpoint.abort(endpoint.rank(), fmt::format("rank {}: {}", endpoint.rank(), error.what()));
     throw;
   }

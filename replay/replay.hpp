@@ -15,66 +15,77 @@
 #include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"
 
+/// Replay: runs a plan's graph in real time, verifies the results and measures iterations.
+///
+///   const plans::ResolvedPlan plan = plans::resolve_plan("onebit", {.model = model, .nodes = 4});
+///   const casync::TaskGraph graph = casync::expand_to_run(model, plan.plan);
+///   const replay::ReplayResult result = replay::replay_threads(
+///       "tcp", model, plan, graph, {.iterations = 10});
+///   const replay::Report report = replay::make_report(model, plan.plan.schedule, graph, result);
+///   std::printf("%.3f ms\n", 1e3 * report.measured_iteration_s.median);
+///
+/// A distributed job calls replay() on each rank instead, with the rank's endpoint.
 namespace hipress::replay {
 
-/// Who produces gradients during a replay.
+/// Emulation of backward computation during a replay.
 enum class Backward : std::uint8_t {
-  kIdle,  ///< a timer, as if a GPU were computing
-  kSpin,  ///< a thread that is busy until the ready time
+  kIdle,  ///< a timer: cores stay idle, as if a GPU were computing
+  kSpin,  ///< a busy thread until the ready time
 };
 
 struct ReplayOptions {
   int warmup = 1;      ///< iterations that are run and verified, but not reported
-  int iterations = 3;  ///< measured ones
+  int iterations = 3;  ///< measured iterations
   Backward backward = Backward::kIdle;
   bool verify = true;      ///< off only for the profiler's calibration graphs
-  double timeout_s = 30;   ///< without progress for so long, the job ends
-  std::uint64_t seed = 1;  ///< of made-up gradients, and of all random draws
-  /// What the ranks synchronise, in every iteration alike; null: made-up gradients, new ones in
-  /// every iteration.
+  double timeout_s = 30;   ///< the job ends after this time without progress
+  std::uint64_t seed = 1;  ///< seed of generated gradients and of all random draws
+  /// Gradients to synchronise, the same in every iteration. Null: generated ones, new in every
+  /// iteration.
   const GradientFiles* gradients = nullptr;
-  std::string means = {};  ///< folder to write what ranks end with (write_means); empty: none
-  // Folders with what the ranks' encoders keep (state_file()); empty: none. On CPUs.
-  std::string load_state = {};  ///< that they begin with
-  std::string save_state = {};  ///< that they end with
-  /// Called on each rank as an iteration begins. What it throws ends the job.
+  std::string means = {};  ///< folder for final values (write_means()); empty: not written
+  // Folders of the ranks' encoder states (state_file()); empty: not loaded or saved. CPUs only.
+  std::string load_state = {};  ///< states at the start
+  std::string save_state = {};  ///< states at the end
+  /// Called on each rank as an iteration begins. An exception from it ends the job.
   std::function<void(int rank, int iteration)> progress;
-  /// Makes the device that a rank runs on; none: its CPU.
+  /// Makes the device that a rank runs on; empty: its CPU.
   std::function<std::unique_ptr<runtime::Device>(int rank)> device = {};
-  /// What moves messages between devices; null: the endpoint's transport, through the host.
+  /// Library that moves messages between devices. Null: the endpoint's transport, through the host.
   transport::NcclLibrary* nccl = nullptr;
-  /// Each rank's is read as an iteration starts and once it has ended on all ranks.
+  /// A counter, read on each rank at the start of an iteration and when it has ended on all ranks.
   std::function<double()> meter = {};
-  // Where one rank asks for timelines, all record them.
-  /// Keep the timeline of the median iteration, or of one near it where there are so many that only
-  /// a sample is recorded; rank 0 gets all ranks'.
+  // If one rank requests timelines, all record them.
+  /// Keep the timeline of the median iteration, with the tasks of all ranks, on rank 0. If there
+  /// are too many iterations to record, it is the one of a sample that is nearest to the median.
   bool timeline = false;
   bool every_timeline = false;  ///< keep the timelines of all measured iterations
 };
 
-/// What rank 0 learns of a replay (others: the same numbers, without a timeline).
+/// Result of a replay. Timelines are on rank 0 only; everything else is the same on all ranks.
 struct ReplayResult {
   std::vector<double>
       iteration_s;  ///< measured, from start of backward to the last task on any rank
   std::vector<double>
-      process_cpu_s;            ///< per measured iteration: user + system time of this process
-  std::vector<double> metered;  ///< per measured iteration: how far all ranks' meters went
+      process_cpu_s;            ///< per measured iteration: user + system time of rank 0's process
+  std::vector<double> metered;  ///< per measured iteration: increase of the meters, over all ranks
   bool verified = false;        ///< every iteration, every gradient, on every rank
   std::vector<std::int64_t> bytes_sent;     ///< per rank and iteration
-  traces::Timeline timeline;                ///< of the iteration whose time is the median, or near
-  std::vector<traces::Timeline> timelines;  ///< of every measured iteration, if asked for
+  traces::Timeline timeline;                ///< ReplayOptions::timeline
+  std::vector<traces::Timeline> timelines;  ///< ReplayOptions::every_timeline
 };
 
-/// Replays the graph as rank `endpoint.rank()`. Every rank calls it with the same arguments, but
-/// for `progress` and timelines. Throws transport::PeerError when a rank is lost, io::RunError
-/// naming the gradient when data does not verify, Exhausted naming the rank that has no more memory
+/// Replays the graph as rank `endpoint.rank()`. Every rank calls it with the same arguments, except
+/// `progress` and timelines. Throws transport::PeerError if a rank is lost, VerificationError that
+/// names the gradient if data does not verify, job::Exhausted that names the rank that lacks memory
 /// or threads.
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                     const ReplayOptions& options);
 
 /// Runs all ranks as threads of this process over the named transport ("tcp": loopback TCP,
-/// "memory"). io::InputError if there is no room for them, Exhausted if there turns out to be none.
+/// "memory"). io::InputError if the estimated memory is not available, job::Exhausted if memory or
+/// threads run out later.
 ReplayResult replay_threads(const std::string& transport, const models::Model& model,
                             const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                             const ReplayOptions& options);

@@ -41,7 +41,7 @@ Report make_report(const models::Model& model, const casync::Schedule& schedule,
   std::vector<double> iteration_s = replayed.iteration_s;
   const double forward_s = models::before_backward_s(model);
   const casync::Timetable table = schedule.timetable(model);
-  // Where computation waits for nothing, backward is replayed; else all.
+  // A replay includes forward only if computation waits for communication within the period.
   const double before_s = table.computation_waits() ? 0 : forward_s;
   for (double& value : iteration_s) value += before_s;
   Report report;

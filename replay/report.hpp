@@ -15,48 +15,48 @@
 
 namespace hipress::replay {
 
-/// Median, and the spread around it, by linear interpolation between the sorted values.
+/// Quantiles, by linear interpolation between the sorted values.
 struct Summary {
   double median = 0;
   double p10 = 0;
   double p90 = 0;
 };
-Summary summarise(std::vector<double> values);  ///< of at least one value
+Summary summarise(std::vector<double> values);  ///< requires at least one value
 
-/// Prediction and measurement of one graph, laid side by side. Iteration times include forward, if
-/// the model gives one, although a replay of one step does not run it.
+/// Prediction and measurement of one graph, side by side. Iteration times include forward, if the
+/// model gives one, even if the replay does not run it.
 struct Report {
   std::uint32_t ranks = 0;
   Summary measured_iteration_s;
   std::vector<double> each_iteration_s;  ///< in the order in which they were run
-  std::uint32_t steps = 1;               ///< of an iteration: a period of the schedule
+  std::uint32_t steps = 1;               ///< steps per iteration, which is a schedule's period
   double compute_s = 0;                  ///< forward and backward, of all steps
   double process_cpu_s = 0;              ///< rank 0's process, median of the iterations
   /// A predicted iteration, in seconds.
   struct Predicted {
     double iteration_s = 0;
     sim::Interval interval;
-    /// None where the interval is too wide to tell.
+    /// True if the interval contains the measured time; unset if it is too wide to tell.
     std::optional<bool> within_interval(double measured_s) const;
   };
-  std::optional<Predicted> predicted;  ///< none without a profile
-  std::optional<Predicted> reprobed;   ///< with costs as fast as now; none unless asked for
-  std::optional<Drift> drift;      ///< since the profile was measured; none unless it has probes
-  bool drifted = false;            ///< the machine is not as fast as then, or was not all the time
-  std::vector<std::string> notes;  ///< sentences to know before comparing
+  std::optional<Predicted> predicted;  ///< unset without a profile
+  std::optional<Predicted> reprobed;   ///< with costs scaled by `drift`; unset unless requested
+  std::optional<Drift> drift;      ///< drift since the profile; unset if the profile has no probes
+  bool drifted = false;            ///< the speed differs from the profile's, or varied meanwhile
+  std::vector<std::string> notes;  ///< caveats of the comparison, as sentences
   bool verified = false;
   std::vector<std::int64_t> bytes_sent;
   std::vector<traces::KindComparison> kinds;  ///< empty without a prediction
 
-  /// The measured iteration less computation.
+  /// Exposed communication: the median measured iteration minus computation.
   double exposed_s() const { return measured_iteration_s.median - compute_s; }
   std::optional<double> predicted_exposed_s() const;
 };
 
-/// (predicted - measured) / measured; nothing where nothing was measured to be wrong about.
+/// (predicted - measured) / measured; unset without a prediction, or unless `measured` is positive.
 std::optional<double> relative_error(std::optional<double> predicted, double measured);
 
-/// What was measured, without predictions and what is told of them.
+/// Report of the measurement, without predictions, drift, notes and kinds.
 Report make_report(const models::Model& model, const casync::Schedule& schedule,
                    const casync::TaskGraph& graph, const ReplayResult& replayed);
 

@@ -26,13 +26,13 @@ using casync::Kind;
 using casync::Task;
 using casync::TaskId;
 
-constexpr std::int64_t kValueBytes = sizeof(float);
+constexpr std::int64_t kFloatBytes = sizeof(float);
 
-/// Per task of a rank's own: what the program, the runtime and its exchange know of it.
+/// Bytes per task of a rank in the tables of the program, the runtime and its exchange.
 constexpr std::int64_t kOwnTaskBytes =
     sizeof(runtime::LocalTask) + sizeof(runtime::Interval) + sizeof(kernels::State) + 64;
 
-/// Per task of the graph: a program's index of it; and with verification a dataflow, and the
+/// Bytes per task of the graph: the program's index. Verification adds a dataflow, and the
 /// reference's order of tasks and its inverse.
 constexpr std::int64_t kTaskBytes = sizeof(TaskId);
 constexpr std::int64_t kVerifiedTaskBytes = 3 * sizeof(TaskId) + 1;
@@ -53,11 +53,11 @@ class Estimate {
 
   Room room(bool verify) {
     for (const casync::Unit& unit : layout_.units) {
-      if (!unit.members.empty()) room_.gradients += ranks_ * kValueBytes * unit.elements;
+      if (!unit.members.empty()) room_.gradients += ranks_ * kFloatBytes * unit.elements;
     }
-    // On the wire, and as the codec has them.
+    // Twice: on the wire, and as the codec's values.
     for (const std::uint32_t factor : factors()) {
-      room_.messages += 2 * ranks_ * kValueBytes * layout_.units[factor].elements;
+      room_.messages += 2 * ranks_ * kFloatBytes * layout_.units[factor].elements;
     }
     add_factor_states(verify);
     const runtime::Dataflow flow = runtime::read_dataflow(graph_);
@@ -78,7 +78,7 @@ class Estimate {
     return factors;
   }
 
-  /// The ranks' own, and the reference's share of those of all nodes.
+  /// Adds the encoder states of factors: the ranks' own, and with verification the reference's.
   void add_factor_states(bool verify) {
     for (const std::uint32_t unit : layout_.owners()) {
       const casync::Unit& what = layout_.units[unit];
@@ -90,8 +90,8 @@ class Estimate {
     }
   }
 
-  /// It keeps the states of all nodes, shared out among the ranks, and runs a coded partition in
-  /// one piece, for all nodes: the largest ones on different ranks.
+  /// Adds the memory of the reference. Its states of all nodes are divided among the ranks. A coded
+  /// partition takes room on all nodes at once; in the worst case, the ranks run the largest ones.
   void add_reference() {
     room_.states += encoded_states_ * ranks_ / graph_.nodes;
     std::vector<std::int64_t> coded;
@@ -107,7 +107,7 @@ class Estimate {
     std::ranges::sort(coded, std::greater());
     coded.resize(std::min(coded.size(), static_cast<std::size_t>(ranks_)));
     const std::int64_t elements = std::accumulate(coded.begin(), coded.end(), std::int64_t{0});
-    room_.gradients += kValueBytes * elements * graph_.nodes;
+    room_.gradients += kFloatBytes * elements * graph_.nodes;
   }
 
   void add(TaskId id, bool fills_message) {
@@ -116,15 +116,15 @@ class Estimate {
     if (here) room_.tables += kOwnTaskBytes;
     if (!fills_message) return;
     if (task.kind == Kind::kEncode) {
-      // A program complains of a task whose codec is missing.
+      // The program reports tasks whose codec is missing.
       if (static_cast<std::size_t>(task.algorithm) >= plan_.codecs.size()) return;
       const std::int64_t elements = runtime::slice_of(graph_, id, layout_).elements;
       const kernels::Codec& codec = *plan_.codecs[static_cast<std::size_t>(task.algorithm)];
       const std::int64_t arrays = runtime::state_arrays(codec);
-      encoded_states_ += kValueBytes * arrays * elements;
+      encoded_states_ += kFloatBytes * arrays * elements;
       if (here) room_.messages += codec.encoded_bytes(elements);
       if (here && arrays > 0 && stateful_.emplace(task.node, task.gradient, task.role).second) {
-        room_.states += kValueBytes * arrays * layout_.units[task.gradient].elements;
+        room_.states += kFloatBytes * arrays * layout_.units[task.gradient].elements;
       }
     } else if (here) {
       room_.messages += task.amount;
@@ -135,7 +135,7 @@ class Estimate {
   const models::Model& model_;
   const plans::ResolvedPlan& plan_;
   const casync::Layout layout_;
-  std::vector<bool> here_;  ///< by node: it is one of the ranks
+  std::vector<bool> here_;  ///< per node: true if it is one of the ranks
   const std::int64_t ranks_;
   std::set<std::tuple<std::uint32_t, std::uint32_t, casync::Role>> stateful_;
   std::int64_t encoded_states_ = 0;

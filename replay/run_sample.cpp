@@ -12,7 +12,7 @@ void RunSample::add(RecordedRun run) {
     kept_.push_back({iteration, std::move(run)});
     return;
   }
-  // No distribution of the library's: those differ between compilers.
+  // std::uniform_int_distribution differs between compilers.
   const std::size_t place = random_() % added_;
   if (place < most_) kept_[place] = {iteration, std::move(run)};
 }

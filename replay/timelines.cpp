@@ -17,7 +17,7 @@ using casync::TaskId;
 
 using Times = RecordedRun::Times;
 
-/// Computation is one stream: a task starts when the one before it ends.
+/// Places computation as one stream: a task starts when the one before it ends.
 void place_computation(const casync::TaskGraph& graph, traces::Timeline& timeline,
                        Picoseconds forward) {
   std::vector<Picoseconds> reached(graph.nodes, Picoseconds{0});
@@ -37,9 +37,8 @@ void end_sends_on_arrival(const casync::TaskGraph& graph, traces::Timeline& time
   }
 }
 
-/// One (source, destination) pair carries its messages one after the other, so a Send that was
-/// issued while another was under way starts when that one has arrived: as in the simulator, its
-/// length is its own transfer.
+/// Serialises the Sends of each (source, destination) pair. A Send that was issued during another
+/// one starts when that one has arrived. As in the simulator, its length is its own transfer.
 void start_sends_one_after_the_other(const casync::TaskGraph& graph, traces::Timeline& timeline) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> pairs;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -51,14 +50,14 @@ void start_sends_one_after_the_other(const casync::TaskGraph& graph, traces::Tim
     for (std::size_t i = 0; i < sends.size(); ++i) {
       Picoseconds& start = timeline.start[sends[i]];
       if (i > 0) start = std::max(start, timeline.end[sends[i - 1]]);
-      // Devices' clocks are known to some microseconds only, and it arrives by another's.
+      // Start and arrival come from two devices' clocks, which agree to some microseconds only.
       start = std::min(start, timeline.end[sends[i]]);
     }
   }
 }
 
-/// A rank that waits in an all-reduce for the others does not reduce yet: it starts, as in the
-/// simulator, when the last of them has come.
+/// Makes each all-reduce start when the last rank has come, as in the simulator: a rank that waits
+/// for the others does not reduce yet.
 void start_collectives_together(const casync::TaskGraph& graph, traces::Timeline& timeline) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Picoseconds> last;
   for (const bool known : {false, true}) {

@@ -11,7 +11,7 @@
 
 namespace hipress::replay {
 
-/// When a rank's tasks ran in one iteration, relative to the start of backward.
+/// Times of a rank's tasks in one iteration, relative to the start of backward.
 struct RecordedRun {
   struct Times {
     std::chrono::nanoseconds start, end;
@@ -22,11 +22,10 @@ struct RecordedRun {
 RecordedRun record_run(std::span<const runtime::Interval> intervals,
                        transport::Clock::time_point start);
 
-/// Collective: puts all ranks' records of one iteration together on rank 0 (others get an empty
-/// timeline). Time zero is the start of Forward. A replay does not run Forward, so it is shown with
-/// the length that the graph gives it. A Send ends when its Recv has the message. It starts when it
-/// was issued or, if that is later, when the message before it between the same two ranks has
-/// arrived.
+/// Collective. Merges all ranks' records of one iteration on rank 0; others get an empty timeline.
+/// Time zero is the start of Forward. A replay does not run Forward, so it has the length that the
+/// graph gives it. A Send ends when its Recv has the message. It starts when it was issued, but not
+/// before the previous message between the same two ranks has arrived.
 traces::Timeline gather_timeline(transport::Endpoint& endpoint, const runtime::Program& program,
                                  const RecordedRun& mine);
 

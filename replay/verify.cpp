@@ -16,18 +16,18 @@
 namespace hipress::replay {
 namespace {
 
-/// How finely a wrong value is searched for.
+/// Elements per digest when a wrong value is searched for.
 constexpr std::size_t kSearchBlock = 4096;
 
-/// How much of a library's sum is compared with the mean at a time; stays in a core's cache.
+/// Elements of a library's sum that are compared with the mean at a time; fits a core's cache.
 constexpr std::size_t kBoundBlock = 8192;
 
-/// Longest stretch of a partition. Shorter: ranks have more equal shares; longer: fewer digests,
+/// Longest stretch of a partition. Shorter: ranks have more equal shares. Longer: fewer digests,
 /// which every rank gets from every other.
 constexpr std::int64_t kStretch = 1 << 20;
 
-/// How far, of its norm, a gradient may be from the reference whose factors a library sums in an
-/// order of its own: roundings of 2^-24 that an ill-conditioned factor enlarges.
+/// Tolerance, relative to its norm, of a gradient whose factors a library sums. The library's order
+/// of summation causes roundings of 2^-24, which an ill-conditioned factor amplifies.
 constexpr double kDecodedTolerance = 1e-3;
 
 std::span<const float> part_of(std::span<const float> gradient, casync::Slice slice) {
@@ -43,7 +43,7 @@ std::vector<std::uint64_t> block_digests(std::span<const float> values) {
   return digests;
 }
 
-/// The first place where two runs of values differ in any bit; their common length if nowhere.
+/// Index of the first value that differs in any bit; the common length if all are equal.
 std::size_t first_difference(std::span<const float> a, std::span<const float> b) {
   const auto same_bits = [](float x, float y) {
     return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
@@ -51,8 +51,8 @@ std::size_t first_difference(std::span<const float> a, std::span<const float> b)
   return static_cast<std::size_t>(std::ranges::mismatch(a, b, same_bits).in1 - a.begin());
 }
 
-/// What rounding to a type changes, at most: relatively, or, of numbers too small for its full
-/// precision, absolutely. What is beyond `largest` may become infinite.
+/// Bounds on the error of rounding to a type: relative (`unit`), and absolute for subnormal numbers
+/// (`least`). Numbers beyond `largest` may become infinite.
 struct Rounding {
   double unit;
   double least;
@@ -71,30 +71,30 @@ Rounding rounding_of(kernels::ValueType type) {
   }
 }
 
-/// Whether all values are such as the dtype can hold.
+/// True if the dtype represents all values exactly.
 bool holds(std::optional<models::Dtype> dtype, std::span<const float> values) {
   if (!dtype || dtype == models::Dtype::kFloat32) return dtype.has_value();
   const bool wide = dtype == models::Dtype::kBfloat16;
   return std::ranges::all_of(values, [&](float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     if (wide) return (bits & 0xffffu) == 0;
-    // A half has 10 bits behind the first, and its least normal number is 2^-14.
+    // fp16 has 10 fraction bits, and its smallest normal number is 2^-14.
     const double size = std::fabs(double{value});
     return size <= 65504 && std::fmod(size, 0x1p-24) == 0 && (bits & 0x1fffu) == 0;
   });
 }
 
-/// How far a mean over N nodes may be from the exact one, |got - mean| <= relative·Σ|x|/N +
-/// absolute, in whatever order it was summed.
+/// Error bound of a mean over N nodes, in any order of summation:
+/// |got - mean| <= relative·Σ|x|/N + absolute.
 ///
-/// Each of N - 1 additions rounds once, as does the division by N, in fp32, before or after them:
-/// (1 + u)^N - 1. Where halves travel, each quotient is rounded to one first, and additions round
-/// to halves: (1 + u)·(1 + h)^N - 1. A quotient below a type's least normal number is off by up to
-/// half a unit in the last place there, N of them by N times as much, and additions of numbers so
-/// small are exact.
+/// Each of N - 1 additions rounds once. So does the division by N, in fp32, before or after them.
+/// The relative error is (1 + u)^N - 1. If fp16 or bf16 values travel, each quotient is rounded to
+/// that type first, and additions round to it: (1 + u)·(1 + h)^N - 1. A subnormal quotient is off
+/// by up to half a unit in the last place, and N of them by N times as much. Additions of subnormal
+/// numbers are exact.
 ///
-/// A sum on its way may overflow where Σ|x| (of halves: Σ|x|/N), so rounded, is beyond the type's
-/// range; then, and where an input is infinite, nothing is known of the result.
+/// A partial sum may overflow if Σ|x| (fp16, bf16: Σ|x|/N), with its rounding, exceeds the type's
+/// range. Then, and if an input is infinite, any result is accepted.
 class ErrorBound {
  public:
   ErrorBound(std::uint32_t nodes, kernels::ValueType type) : nodes_(nodes) {
@@ -105,7 +105,7 @@ class ErrorBound {
     absolute_ = nodes * growth * (kFp32.least + (casts ? least : 0));
     most_magnitude_ = (largest - absolute_) / (1 + relative_) * (casts ? nodes : 1);
   }
-  /// For inputs of this sum and Σ|x|.
+  /// The bound for inputs with Σ|x| = `magnitude`.
   double of(double magnitude) const { return relative_ * magnitude / nodes_ + absolute_; }
   bool holds(double sum, double magnitude, float got) const {
     if (std::isnan(sum)) return std::isnan(got);
@@ -279,8 +279,8 @@ Verifier::Finding Verifier::check_decoded(std::size_t index, std::uint64_t itera
     }
     if (!std::isfinite(norm) || difference <= kDecodedTolerance * kDecodedTolerance * norm) return;
     text_ = fmt::format(
-        "{}: what the library's sums decode to is {:.3g} of its norm from the "
-        "reference, more than {:g}",
+        "{}: the decoded sums of the library differ by {:.3g} of the norm from the reference, more "
+        "than {:g}",
         place(partition_of(stretch), stretch.slice.begin, ""), std::sqrt(difference / norm),
         kDecodedTolerance);
   });
@@ -313,7 +313,7 @@ std::uint32_t Verifier::exemplar(const Reference::Partition& partition, std::uin
 
 std::uint32_t Verifier::shards_of(const Reference::Partition& partition) const {
   const casync::Layout& layout = reference_.layout();
-  // What is reduced has a partition for every node, also where fewer have all shards.
+  // A reduce-scatter has a partition per node, even if fewer nodes form a group with all shards.
   return partition.operation == casync::Operation::kReduceScatter
              ? layout.timetable.sharding->shards(nodes_)
              : static_cast<std::uint32_t>(layout.units[partition.gradient].partitions);
@@ -328,7 +328,7 @@ bool Verifier::may_differ(const Reference::Partition& partition, std::uint32_t n
   if (partition.operation == casync::Operation::kReduceScatter) return !owns(partition, node);
   if (partition.operation != casync::Operation::kBroadcast) return false;
   const casync::Unit& unit = reference_.layout().units[partition.gradient];
-  return unit.algorithm != casync::kRaw && (node == root_ || unit.topology->recodes);
+  return unit.algorithm != casync::kRaw && node == root_;
 }
 
 bool Verifier::has_promise(const Reference::Partition& partition) const {
@@ -356,7 +356,7 @@ bool Verifier::is_copy(const Reference::Partition& partition, bool kept, float r
   const bool same = std::bit_cast<std::uint32_t>(root) == std::bit_cast<std::uint32_t>(got);
   if (algorithm == casync::kRaw || kept) return same;
   const kernels::CodecTraits& traits = traits_[static_cast<std::size_t>(algorithm)];
-  if (!traits.half_precision) return true;  // as far off as the codec makes it
+  if (!traits.half_precision) return true;  // a lossy codec has no error bound
   const auto [unit, least, largest] = rounding_of(traits.message_values);
   if (std::isnan(root)) return std::isnan(got);
   const double size = std::fabs(double{root});
@@ -403,18 +403,15 @@ void Verifier::check_copy(const Reference::Partition& partition, std::uint64_t i
   const bool keeps_own = of_root == input.size();
   const bool takes_over = first_difference(block.values[root_], received) == input.size();
   if (!keeps_own && !takes_over && text_.empty()) wrong(of_root, root_);
-  for (std::uint32_t node = 0; node < nodes_; ++node) {
-    if (node == root_ && keeps_own) continue;
-    if (node != first_receiver && !unit.topology->recodes) continue;  // has the same bits
-    for (std::size_t at = 0; at < input.size() && text_.empty(); ++at) {
-      if (!is_copy(partition, kept, input[at], block.values[node][at])) wrong(at, node);
-    }
+  if (first_receiver == root_ && keeps_own) return;
+  for (std::size_t at = 0; at < input.size() && text_.empty(); ++at) {
+    if (!is_copy(partition, kept, input[at], received[at])) wrong(at, first_receiver);
   }
 }
 
 void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t iteration,
                            std::int64_t first, std::span<const float> result) {
-  // In double precision, whose own rounding is 2^29 times smaller than the bound.
+  // Sums in double precision, whose rounding is 2^29 times smaller than the bound.
   std::vector<double> sum(result.size()), magnitude(result.size());
   std::vector<float> input(result.size());
   for (std::uint32_t node = 0; node < nodes_; ++node) {
@@ -436,8 +433,8 @@ void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t 
 }
 
 void Verifier::locate(int owner, const Finding& finding, std::span<const std::span<float>> units) {
-  // The owner of the stretch knows what is expected, the node what it has: digests of blocks tell
-  // the node which block to show, and the owner finds the element in it.
+  // The stretch's owner has the expected values, the node its own ones. Digests of blocks tell the
+  // node which block to send, and the owner finds the element in it.
   const Stretch& stretch = stretches_[static_cast<std::size_t>(finding.stretch)];
   const bool is_owner = endpoint_.rank() == owner;
   const bool is_node = endpoint_.rank() == finding.node;

@@ -14,7 +14,7 @@ namespace {
 
 using Json = io::Document;
 
-/// The number of that name; none if it is missing or null.
+/// Number of the member `name`; empty if it is missing or null.
 std::optional<double> number(const Json& object, std::string_view name) {
   const Json* found = object.find(name);
   return found == nullptr ? std::nullopt : found->number();
@@ -25,15 +25,15 @@ std::string text(const Json& object, std::string_view name) {
   return found == nullptr || found->text() == nullptr ? std::string() : *found->text();
 }
 
-/// "; compression is faster with 97 % probability"; empty where it is not known.
+/// "; compression is faster with 97 % probability"; empty if unknown.
 std::string probably(std::string_view what, std::optional<double> probability) {
   if (!probability) return {};
-  constexpr double kMostSaid = 0.995;  // what is rounded to 100 % is not certain
+  constexpr double kMostSaid = 0.995;  // do not round to a certain 100 %
   if (*probability > kMostSaid) return fmt::format("; {} with more than 99 % probability", what);
   return fmt::format("; {} with {:.0f} % probability", what, 100 * *probability);
 }
 
-/// With blanks before "%" that no line breaks at.
+/// Text with no-break spaces before "%".
 std::string unbroken(std::string_view text) {
   std::string made;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -46,7 +46,7 @@ std::string unbroken(std::string_view text) {
   return made;
 }
 
-/// The template with every {{word}} replaced, in one pass: what is filled in may say anything.
+/// Replaces every {{word}} of the template in one pass, so that values may contain braces.
 std::string filled(std::string_view form,
                    std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
   std::string made;
@@ -123,7 +123,7 @@ std::string escape_script(std::string_view json) {
 std::string cut_text(std::string_view text, const TextRoom& room) {
   if (text.size() <= room.bytes) return std::string(text);
   std::size_t end = room.bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // no half one
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // to its start
   return fmt::format("{}… (and {} bytes more)", text.substr(0, end), text.size() - end);
 }
 
@@ -184,13 +184,12 @@ std::string answer_sentence(const Json& plan) {
   const std::string odds = probably("compression is faster", probability);
   if (advice != "compress") {
     return fmt::format(
-        "Too close to call: an iteration takes {} with this plan, and {} with the best that "
-        "compresses nothing{}.",
+        "Too close to call: an iteration takes {} with this plan, and {} with the best plan "
+        "without compression{}.",
         planned, raw, odds);
   }
   if (*planned_s >= *raw_s) {
-    return fmt::format("Compress, but otherwise than this plan does, which takes {}{}.", planned,
-                       odds);
+    return fmt::format("Compress, but with another plan: this one takes {}{}.", planned, odds);
   }
   return fmt::format("Compress: an iteration takes {} instead of {}, {:.1f} % less{}.", planned,
                      raw, 100 * (1 - *planned_s / *raw_s), odds);

@@ -145,17 +145,6 @@ function scheduleTable() {
     [row.algorithms.length ? row.algorithms.join(', ') : '', row.gives_up].filter(text => text).join('; ') || 'nothing']));
 }
 
-/** What a pilot says of the plan: bars are of a step, and a plan may need more of them. */
-function learningWords(learning) {
-  const steps = share => shown(share * learning.steps, number => whole(Math.round(number)));
-  const made = html('p', null, 'In a pilot, PyTorch DDP trained ', steps(1), ' steps. This plan has the same loss after ',
-                    steps(learning.steps_ratio), ' (', steps(learning.steps_ratio_p10), ' to ', steps(learning.steps_ratio_p90), '), which take ',
-                    shown(learning.time_to_loss_s, duration));
-  if (learning.today_to_loss_s !== null) made.append('; what the job runs today takes ', shown(learning.today_to_loss_s, duration));
-  made.append('.');
-  return made;
-}
-
 function comparedTimes() {
   const rows = [{name: 'This plan', mine: true, s: plan.predicted_iteration_s, p10: plan.predicted_iteration_s_p10,
                  p90: plan.predicted_iteration_s_p90}];
@@ -208,9 +197,13 @@ function showComparison() {
   figure(place, width => drawBars(rows, width));
   if (plan.traced) {
     place.append(html('p', null, 'In the trace that the model was made of, a step took ', shown(plan.traced.step_s, duration), ', of which ',
-                      shown(plan.traced.exposed_communication_s, duration), ' was communication that nothing hid.'));
+                      shown(plan.traced.exposed_communication_s, duration), ' was exposed communication.'));
   }
-  if (plan.learning && plan.compressed > 0) place.append(learningWords(plan.learning));
+  if (plan.throughput) {
+    const {units_per_s: speed, unit, mfu} = plan.throughput;
+    place.append(html('p', null, 'All GPUs together train ', shown(speed, number => whole(Math.round(number))), ` ${unit} a second`,
+                      mfu === null ? '' : html('span', null, ', at ', shown(mfu, percent), ' of their peak (MFU)'), '.'));
+  }
   if (plan.schedules) place.append(scheduleTable());
   const all = Object.keys(plan.baselines || {}).filter(name => typeof plan.baselines[name] === 'number');
   const cells = all.sort((a, b) => plan.baselines[a] - plan.baselines[b]).map(name => [
@@ -221,9 +214,95 @@ function showComparison() {
   place.append(html('details', null, html('summary', null, `All ${all.length} plans that it was compared with`),
       table('Predicted iteration times', ['Plan', 'Iteration', '8 runs of 10', 'This plan is faster with probability'], cells)));
   if (plan.lower_bound_s !== null) {
-    place.append(html('p', {class: 'quiet'}, plan.proved_optimal ? 'No plan that the search could choose is faster: this was proved. ' :
-        html('span', null, 'No plan that the search could choose takes less than ', shown(plan.lower_bound_s, duration), '. ')));
+    place.append(html('p', {class: 'quiet'}, 'No plan that the search could choose takes less than ',
+        shown(plan.lower_bound_s, duration), '. '));
   }
+}
+
+// ---------------------------------------------------------------- learning
+
+/** A pilot's answer for the plan, in words. */
+function learningWords(learning) {
+  const steps = share => whole(Math.round(share * learning.steps));
+  const made = html('p', null, 'In a pilot, PyTorch DDP trained ', steps(1), ' steps. This plan has the same loss after ',
+                    steps(learning.steps_ratio), ' (', steps(learning.steps_ratio_p10), ' to ', steps(learning.steps_ratio_p90), '), which take ',
+                    shown(learning.time_to_loss_s, duration));
+  if (learning.today_to_loss_s !== null) made.append('; the job’s present plan takes ', shown(learning.today_to_loss_s, duration));
+  made.append('.');
+  return made;
+}
+
+/** Looks of lines, which differ without colours, too. */
+const LINES = [{stroke: 'var(--this)', 'stroke-width': 3}, {stroke: 'var(--text)', 'stroke-width': 1.8, 'stroke-dasharray': '7 4'},
+               {stroke: 'var(--Encode)', 'stroke-width': 1.8, 'stroke-dasharray': '2 3'},
+               {stroke: 'var(--AllReduce)', 'stroke-width': 1.8, 'stroke-dasharray': '9 3 2 3'}];
+
+/** DDP's losses, as each plan has them: later by what its steps take and by how many more it needs. */
+function drawLosses(loss, paces, width) {
+  const high = 290, left = 52, right = 14, top = 12, foot = 44 + 18 * paces.length;
+  const steps = loss[loss.length - 1].step, most = Math.max(...paces.map(pace => pace.to_loss_s));
+  const all = loss.map(at => at.loss), low = Math.min(...all), above = Math.max(...all) - low || 1;
+  const x = seconds => left + Math.min(1, seconds / most) * (width - left - right);
+  const y = value => top + (1 - (value - low) / above) * (high - top - 30);
+  const made = svg('svg', {viewBox: `0 0 ${width} ${high + foot - 30}`, role: 'img',
+                           'aria-label': 'Training loss over predicted seconds. ' + paces.map(pace => `${pace.label}: ${duration(pace.to_loss_s)}`).join('; ') + '.'});
+  for (const tick of ticks(low, low + above, 5)) {
+    made.append(svg('line', {class: 'grid', x1: left, x2: width - right, y1: y(tick), y2: y(tick)}),
+                svg('text', {class: 'quiet', x: left - 6, y: y(tick) + 4, 'text-anchor': 'end'}, String(Number(tick.toPrecision(3)))));
+  }
+  for (const tick of ticks(0, most, width / 130)) {
+    made.append(svg('text', {class: 'quiet', x: x(tick), y: high - 12, 'text-anchor': x(tick) > width - 40 ? 'end' : 'middle'}, duration(tick)));
+  }
+  const points = key => pace => loss.map(at => `${x(at.step / steps * pace[key]).toFixed(1)} ${y(at.loss).toFixed(1)}`);
+  paces.forEach(pace => made.append(svg('path', {fill: pace.look.stroke, opacity: .16,
+      d: 'M' + points('to_loss_s_p10')(pace).concat(points('to_loss_s_p90')(pace).reverse()).join('L') + 'z'})));
+  paces.forEach((pace, i) => {
+    const below = high + 10 + 18 * i;
+    made.append(svg('path', Object.assign({fill: 'none', d: 'M' + points('to_loss_s')(pace).join('L')}, pace.look)),
+                svg('path', Object.assign({d: `M${left} ${below - 4}h34`}, pace.look)),
+                svg('text', {x: left + 44, y: below, 'data-value': pace.to_loss_s}, `${pace.label}: ${duration(pace.to_loss_s)}`));
+  });
+  return made;
+}
+
+/** Errors of gradients as a map: darker cells lose more. */
+function drawErrors({plans, gradients: names, errors}, width) {
+  const label = Math.min(230, width * .4), each = (width - label) / plans.length, row = 20, top = 130;
+  const cut = text => text.length * 6.6 > label - 8 ? '…' + text.slice(-Math.floor((label - 16) / 6.6)) : text;
+  const made = svg('svg', {viewBox: `0 0 ${width} ${top + row * names.length}`, role: 'img',
+                           'aria-label': `Errors of ${names.length} gradients under ${plans.join(', ')}; the numbers are in the cells.`});
+  plans.forEach((plan, i) => {
+    const at = label + (i + .5) * each;
+    made.append(svg('text', {class: 'quiet', x: at, y: top - 8, transform: `rotate(-90 ${at + 4} ${top - 8}) translate(4 0)`}, plan));
+  });
+  names.forEach((name, i) => {
+    made.append(svg('text', {x: label - 8, y: top + row * i + 14, 'text-anchor': 'end'}, cut(name), svg('title', null, name)));
+    errors[i].forEach((error, column) => {
+      if (error === null) return;
+      const at = {x: label + column * each, y: top + row * i};
+      made.append(svg('rect', {x: at.x, y: at.y, width: each - 1, height: row - 1, fill: 'var(--this)', 'fill-opacity': .08 + .6 * Math.min(1, error), 'data-value': error},
+                      svg('title', null, `${name}, ${plans[column]}: ${percent(error)}`)));
+      if (each > 26) made.append(svg('text', {x: at.x + each / 2, y: at.y + 14, 'text-anchor': 'middle', style: 'font-size:11px'}, error < 5e-4 ? '0' : Number((100 * error).toPrecision(2))));
+    });
+  });
+  return made;
+}
+
+function showLearning() {
+  const place = section('learning'), learning = plan.learning;
+  if (!learning || plan.compressed === 0) return place.remove();
+  place.append(learningWords(learning));
+  const baselines = barred().slice(0, 3);
+  const paces = learning.paces.filter(pace => pace.plan === 'this plan' || baselines.includes(pace.plan))
+      .map((pace, i) => Object.assign({label: BASELINES[pace.plan] || pace.plan, look: LINES[i]}, pace));
+  if (learning.loss.length > 1) {
+    place.append(html('p', {class: 'quiet'}, 'Smoothed training loss of DDP in the pilot, over the predicted seconds of each plan. Bands: 8 runs of 10.'));
+    figure(place, width => drawLosses(learning.loss, paces, width));
+  }
+  if (!data.errors || data.errors.gradients.length === 0) return;
+  place.append(html('h3', null, 'What gradients lose'), html('p', {class: 'quiet'}, 'Errors in percent of a gradient’s norm, root mean squares over the pilot, of '
+      + `${data.errors.gradients.length} of ${plural(data.errors.all, 'gradient')}, the largest. Residuals bring in later steps what is lost here.`));
+  figure(place, width => drawErrors(data.errors, width));
 }
 
 // ---------------------------------------------------------------- the timeline
@@ -555,7 +634,7 @@ function showTimeline() {
   view = new TimelineView(place, timeline);
   place.append(html('p', null, 'The iteration takes ', shown(timeline.iteration_s, duration), '. Computation ends after ',
       shown(timeline.compute_s, duration), '; the ', shown(timeline.exposed_communication_s, duration),
-      ' behind it are communication that nothing hides.'));
+      ' behind it are exposed communication.'));
 }
 
 // ---------------------------------------------------------------- the critical path
@@ -577,17 +656,17 @@ function showPath() {
   const place = section('path');
   const path = data.critical_path;
   if (!path) return place.append(html('p', null, 'Without a timeline, there is no critical path.'));
-  place.append(html('p', {class: 'quiet'}, 'The critical path is the chain of tasks that decides when the iteration ends: only what shortens one of them helps.'));
+  place.append(html('p', {class: 'quiet'}, 'The critical path is the chain of tasks that decides when the iteration ends: only shortening one of them helps.'));
   const kinds = [...new Set([...Object.keys(path.share), ...Object.keys(path.exposed_share)])];
   place.append(html('h3', null, 'Of the whole iteration'));
   figure(place, width => drawShares(path.share, 'The critical path by kind of task', width));
   if (Object.keys(path.exposed_share).length > 0) {
-    place.append(html('h3', null, 'Of the communication that nothing hides'));
+    place.append(html('h3', null, 'Of the exposed communication'));
     figure(place, width => drawShares(path.exposed_share, 'Exposed communication by kind of task', width));
   }
   place.append(legend(kinds));
   const share = (of, kind) => (kind in of ? shown(of[kind], percent) : '–');
-  place.append(table('The critical path by kind of task', ['Kind', 'Of the iteration', 'Of what nothing hides'],
+  place.append(table('The critical path by kind of task', ['Kind', 'Of the iteration', 'Of exposed communication'],
       kinds.map(kind => [KIND_WORDS[kind] || kind, share(path.share, kind), share(path.exposed_share, kind)])));
   const what = run => run.unit < 0 ? 'computation' : gradients.unitName(run.unit);
   const parts = run => html('span', null, ...Object.entries(run.by_kind).flatMap(([kind, s], i) =>
@@ -621,10 +700,10 @@ function drawChanges(rows, width) {
 function showSensitivity() {
   const place = section('sensitivity');
   const all = data.sensitivity;
-  if (!all) return place.append(html('p', {class: 'quiet'}, 'Not looked at: it would take many simulations of a large graph. hipress-sim --sensitivity does it.'));
+  if (!all) return place.append(html('p', {class: 'quiet'}, 'Not analysed: it would take many simulations of a large graph. hipress-sim --sensitivity does it.'));
   const rows = all.filter(row => row.change_s !== 0).sort((a, b) => a.change_s - b.change_s);
   if (rows.length === 0) return place.append(html('p', null, 'Nothing: no resource alone would make this plan’s iteration shorter.'));
-  place.append(html('p', {class: 'quiet'}, 'How much shorter an iteration of this plan would be if one thing were 10 % better, all else as it is.'));
+  place.append(html('p', {class: 'quiet'}, 'How much shorter an iteration of this plan would be if one thing were 10 % better, with all else unchanged.'));
   figure(place, width => drawChanges(rows, width));
   const none = all.filter(row => row.change_s === 0).map(row => row.name.replace(/_/g, ' '));
   if (none.length > 0) place.append(html('p', {class: 'quiet'}, 'It would not change with more of: ' + none.join(', ') + '.'));
@@ -688,12 +767,12 @@ function drawBreakEven(found, curve, width) {
 function showBreakEven() {
   const place = section('break-even');
   const found = plan.break_even;
-  if (!found) return place.append(html('p', {class: 'quiet'}, 'Not looked at. To have it here, plan with --break-even bandwidth, nodes, latency or compute-time.'));
+  if (!found) return place.append(html('p', {class: 'quiet'}, 'Not computed. To show it here, plan with --break-even bandwidth, nodes, latency or compute-time.'));
   place.append(...found.sentences.map(one => html('p', null, one[0].toUpperCase() + one.slice(1) + '.')));
   const curve = found.curve.filter(at => typeof at.speedup === 'number');
   if (curve.length < 2) return;
   place.append(html('p', {class: 'quiet'}, 'Speed-up of the fastest plan that compresses over the fastest that does not, with plans made anew for each value. '
-      + 'Band: 8 runs of 10. Dots: where the answer turns.'));
+      + 'Band: 8 runs of 10. Dots: values at which the verdict changes.'));
   figure(place, width => drawBreakEven(found, curve, width));
   const cells = curve.map(at => [shown(at.value, value => inQuantity(value, found.unit)), shown(at.compressed_s, duration),
       shown(at.uncompressed_s, duration), shown(at.speedup, factor), html('span', null, shown(at.speedup_p10, factor), ' to ', shown(at.speedup_p90, factor)), at.advice]);
@@ -762,7 +841,7 @@ function showPlan() {
   place.append(html('p', null, shown(plan.compressed, whole), ' of ', shown(plan.gradients, whole), ' gradients are compressed, by ', plan.topology,
       plan.raw_topology !== plan.topology ? ` (${plan.raw_topology} where nothing is compressed)` : '',
       groups ? `; small ones travel together in ${plural(groups, 'group')}` : '', '.'));
-  place.append(html('p', {class: 'quiet'}, 'Ready: after backward begins. Synchronised: on all nodes, after the iteration begins. K: slices that a gradient is cut into.'));
+  place.append(html('p', {class: 'quiet'}, 'Ready: after backward begins. Synchronised: on all nodes, after the iteration begins. K: number of slices of a gradient.'));
   new PlanTable(place);
   if (data.about.output) place.append(html('p', {class: 'quiet'}, 'The plan is also in the file ', html('code', null, data.about.output), '.'));
 }
@@ -777,12 +856,12 @@ function showGrounds() {
   place.append(html('dl', null,
       ...entry('Machines', about.machines),
       ...entry('Costs', `profile ${profile.name}: ${origin[profile.origin] || profile.origin}`, about.profile_given ? '' : ' (the default, since none was given)'),
-      ...entry('Their source', profile.source), ...entry('Hardware', profile.hardware || 'not said'),
+      ...entry('Their source', profile.source), ...entry('Hardware', profile.hardware || 'unknown'),
       ...entry('Measurements', profile.samples ? `${plural(profile.samples, 'sample')} in the profile` : 'none in the profile',
                profile.shared_host ? ', all ranks on one machine' : ''),
       ...entry('Intervals', profile.spread_in_words),
       ...entry('Model', `${model.name || 'without a name'}: `, shown(model.gradients, count => plural(count, 'gradient')), ', ', shown(model.elements, count => whole(count) + ' elements')),
-      ...entry('Its source', model.source || 'not said'),
+      ...entry('Its source', model.source || 'unknown'),
       ...entry('Computation', 'forward ', shown(model.forward_s, duration), ', backward ', shown(model.backward_s, duration), model.forward_s + model.backward_s === 0 ? ' (not known)' : ''),
       ...entry('Network', about.network === 'fair' ? 'messages share links fairly' : 'one message at a time on each port', `; order of transfers: ${about.transfer_order}`),
       ...entry('Search', about.search ? html('span', null, about.search + ', ', shown(plan.evaluations, count => plural(count, 'plan')), ' tried in ', shown(plan.search_s, duration)) : 'none: the plan was given'),
@@ -818,5 +897,5 @@ function openForPrint() {
 
 chooseTheme();
 openForPrint();
-for (const show of [showComparison, showTimeline, showPath, showSensitivity, showBreakEven, showWords, showPlan, showGrounds]) show();
+for (const show of [showComparison, showLearning, showTimeline, showPath, showSensitivity, showBreakEven, showWords, showPlan, showGrounds]) show();
 })();

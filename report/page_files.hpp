@@ -2,10 +2,10 @@
 
 #include <string_view>
 
-/// The files of this folder that make the page, embedded when the library is built (embed.cmake).
+/// Files of the page, embedded into the library at build time (embed.cmake).
 namespace hipress::report {
 
-extern const std::string_view kPageHtml;  ///< page.html, with a {{word}} for whatever is filled in
+extern const std::string_view kPageHtml;  ///< page.html, with {{word}} placeholders
 extern const std::string_view kPageCss;   ///< page.css
 extern const std::string_view kPageJs;    ///< page.js
 

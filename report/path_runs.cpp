@@ -35,7 +35,7 @@ std::vector<PathRun> path_runs(const TaskGraph& graph, const traces::Timeline& t
                       .end = reached});
     }
     PathRun& run = runs.back();
-    // As sim::path_times() counts: what nothing is done in is the wire's.
+    // Time without a task counts as wire, as in sim::path_times().
     const Picoseconds start = std::max(reached, timeline.start[id]);
     const Picoseconds end = std::max(start, timeline.end[id]);
     run.wire += start - reached;

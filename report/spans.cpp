@@ -1,5 +1,5 @@
-// Tasks become spans in three steps: each task that occupies something of the node is a span of its
-// lane; spans that touch are merged; and the rest find rows in which they do not overlap.
+// Tasks become spans in three steps: each task that occupies a resource of the node becomes a span
+// of its lane; spans that touch are merged; the result is placed in rows without overlap.
 
 #include "report/spans.hpp"
 
@@ -21,13 +21,13 @@ enum LaneIndex : std::uint8_t { kCompute, kCodec, kOut, kIn, kLocal, kCollective
 constexpr std::array<std::string_view, kLanes> kLaneNames{
     "computation", "encode, decode, merge", "sending", "receiving", "between GPUs", "collectives"};
 
-/// A span and where it is.
+/// A span in its lane.
 struct Placed {
   LaneIndex lane = kCompute;
   Span span;
 };
 
-/// The part of spans' order in which those that may be merged follow one another.
+/// Sort key that groups spans which may be merged.
 auto key(const Placed& placed, bool joins_units) {
   const Span& span = placed.span;
   return std::tuple(placed.lane, span.kind, joins_units ? 0 : span.first_unit);
@@ -37,7 +37,7 @@ bool has_amount(Kind kind) {
   return casync::resource_of(kind) != Resource::kCompute && kind != Kind::kJoin;
 }
 
-/// Finds the spans of one node's tasks.
+/// Collects the spans of one node's tasks.
 class Collector {
  public:
   Collector(const TaskGraph& graph, const traces::Timeline& timeline,
@@ -106,7 +106,7 @@ void extend(Span& span, const Span& by) {
   span.critical = span.critical || by.critical;
 }
 
-/// Merges spans of one lane and kind, and of one unit or of any, that are at most `gap` apart.
+/// Merges spans of one lane and kind (and of one unit, unless `joins_units`) with gaps up to `gap`.
 std::vector<Placed> merged(std::vector<Placed> spans, Picoseconds gap, bool joins_units) {
   std::ranges::sort(spans, {}, [&](const Placed& placed) {
     return std::tuple(key(placed, joins_units), placed.span.start, placed.span.end);
@@ -125,7 +125,7 @@ std::vector<Placed> merged(std::vector<Placed> spans, Picoseconds gap, bool join
   return result;
 }
 
-/// Gives each span of a lane the first row that is free when it starts.
+/// Places each span of a lane in the first row that is free at its start.
 void place_in_rows(Lane& lane) {
   std::vector<Picoseconds> free_at;
   for (Span& span : lane.spans) {
@@ -146,7 +146,7 @@ NodeTimeline node_timeline(const TaskGraph& graph, const traces::Timeline& timel
   NodeTimeline made = {.node = node};
   std::vector<Placed> spans =
       merged(Collector(graph, timeline, critical_path, node).collect(), made.gap, false);
-  // Half a pixel of a wide window at first, at last the whole iteration.
+  // The gap grows from half a pixel of a wide window to the whole iteration.
   constexpr int kFirstShare = 4096;
   const Picoseconds all = traces::makespan(timeline);
   for (const bool joins_units : {false, true}) {

@@ -28,7 +28,7 @@ std::vector<std::string> texts_of_best(const Problem& problem) {
           "hsdp(shard=" + host + ", reshard=true|false)"};
 }
 
-/// Adds what a text stands for.
+/// Adds the schedules that a text stands for.
 void add(const std::string& text, const Problem& problem, std::vector<AskedSchedule>& schedules) {
   std::vector<casync::Schedule> of_text = read_schedules(text, problem.model);
   const bool is_set = of_text.size() > 1;
@@ -46,7 +46,7 @@ void add(const std::string& text, const Problem& problem, std::vector<AskedSched
   }
 }
 
-/// Adds those of BEST that fit.
+/// Adds the schedules of BEST that fit.
 void add_best(const Problem& problem, AskedSchedules& asked) {
   std::vector<AskedSchedule> all;
   for (const std::string& text : texts_of_best(problem)) add(text, problem, all);
@@ -65,7 +65,7 @@ void add_best(const Problem& problem, AskedSchedules& asked) {
       asked.schedules.push_back(std::move(one));
     }
   }
-  if (asked.schedules.empty()) refuse_memory(least);
+  if (asked.schedules.empty()) refuse_memory(least, problem.activation_bytes);
 }
 
 }  // namespace

@@ -10,35 +10,36 @@
 #include "planner/problem/problem.hpp"
 #include "requests/plan_request.hpp"
 
-/// Which schedules the field `schedule` of a request asks for.
+/// Schedules named by the field `schedule` of a request.
 namespace hipress::requests {
 
-/// Stands for data-parallel training, and for shards over all GPUs and over a host's, as PyTorch
-/// has them.
+/// Stands for data-parallel training, and for shards over all GPUs and over a host's, as in
+/// PyTorch.
 inline constexpr std::string_view kBestSchedule = "BEST";
 
 struct AskedSchedule {
   casync::Schedule schedule;
-  std::string text;  ///< as it was asked for; of a set, as Schedule::text() says it
+  std::string text;  ///< as given; for members of a set, Schedule::text()
 };
 
-/// A schedule of BEST for which no plan is searched, since what it keeps takes too much memory.
+/// A schedule of BEST that is not searched, since its state takes too much memory.
 struct LeftOutSchedule {
   std::string schedule, reason;
 };
 
 struct AskedSchedules {
-  std::vector<AskedSchedule> schedules;  ///< at least one
+  std::vector<AskedSchedule> schedules;  ///< not empty
   std::vector<LeftOutSchedule> left_out;
 };
 
-/// Of a text that stands for several, those that fit the model and the nodes, and of BEST those
-/// that fit into `gpu_memory`. io::InputError where none is left.
+/// Expands the schedules of a request. Of a text that stands for several, only those that fit the
+/// model and the nodes are kept; of BEST, those that fit into `gpu_memory`. io::InputError if none
+/// is left.
 AskedSchedules asked_schedules(const PlanRequest& request, const planner::Problem& problem);
 
 bool asks_for_best(const PlanRequest& request);
 
-/// Bytes of each GPU; none: not given. io::InputError for what is no size.
+/// Memory of each GPU in bytes; none: not given. io::InputError for an invalid size.
 std::optional<std::int64_t> memory_limit(const PlanRequest& request);
 
 }  // namespace hipress::requests

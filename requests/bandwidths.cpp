@@ -63,7 +63,8 @@ struct Asked {
   bool by_library = false;  ///< means of raw gradients go by a library's all-reduce
 };
 
-/// Everything compressed with that one, or nothing, each gradient in one partition per node.
+/// Compresses everything with one algorithm, or nothing, with one partition per node for each
+/// gradient.
 casync::Plan plan_of(const Problem& problem, const std::string& topology, const Asked& asked) {
   Problem alone = problem;
   alone.topology = topology;
@@ -87,7 +88,7 @@ casync::Plan plan_of(const Problem& problem, const std::string& topology, const 
   return plan;
 }
 
-/// Iterations in a row, also of averaging ones.
+/// Scenario of back-to-back iterations, for averaging schedules too.
 sim::Scenario in_a_row(const Problem& problem, const casync::Plan& plan) {
   sim::Scenario scenario = affordable_scenario(problem.model, plan, *problem.machines).scenario;
   if (kind_of(plan.schedule) == JobKind::kAveraging) scenario.iterations = sim::kPeriods;
@@ -95,7 +96,7 @@ sim::Scenario in_a_row(const Problem& problem, const casync::Plan& plan) {
   return scenario;
 }
 
-/// Row by row the least of the topologies'.
+/// Keeps the lower bandwidth of both tables, row by row.
 void take_less(BandwidthTable table, BandwidthTable& best) {
   if (best.rows.empty()) {
     best = std::move(table);
@@ -109,7 +110,7 @@ void take_less(BandwidthTable table, BandwidthTable& best) {
   }
 }
 
-/// PyTorch's DDP, whose nodes are GPUs.
+/// Table of PyTorch's DDP, whose nodes are GPUs.
 BandwidthTable table_of_ddp(const Problem& problem, const std::vector<double>& wanted) {
   const BaselineRow& row = *find_baseline("ddp");
   const auto table = [&](const Problem& gpus) {
@@ -151,7 +152,7 @@ BandwidthTable table_of(const Problem& problem, const Asked& asked,
   return best;
 }
 
-/// Table of a schedule that does not fit into the memory of GPUs, which no bandwidth helps.
+/// Table of a schedule that does not fit into GPU memory, whatever the bandwidth.
 BandwidthTable table_of_none(const Asked& asked, const std::string& why,
                              const std::vector<double>& wanted) {
   BandwidthTable table{{}, asked.algorithm, "", {}};
@@ -180,7 +181,7 @@ Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
   Problem problem = found.prepared->problem;
   if (problem.nodes < 2) {
     throw io::InputError(
-        "`required_bandwidth` needs at least two nodes: one has nobody to send to");
+        "`required_bandwidth` needs at least two nodes: a job of one node sends nothing");
   }
   const AskedSchedules asked = asked_schedules(request, problem);
   for (const AskedSchedule& one : asked.schedules) wrapped.kinds.push_back(kind_of(one.schedule));
@@ -223,15 +224,15 @@ struct Row {
 
 void fill_row(Record& record, const Row& row) {
   const RequiredBandwidth& found = row.found;
-  record.add("schedule", row.schedule, "When gradients are synchronised");
-  record.add("algorithm", row.algorithm, "What all gradients are compressed with");
-  record.add("topology", row.topology, "How they travel");
-  record.add("utilization", found.utilization, "Computation's share of the time, as asked");
-  record.add("bits_per_s", found.bits_per_s, "The bandwidth for it; null: none will do");
+  record.add("schedule", row.schedule, "Schedule of the synchronisation");
+  record.add("algorithm", row.algorithm, "Algorithm that compresses all gradients");
+  record.add("topology", row.topology, "Topology of the messages");
+  record.add("utilization", found.utilization, "Computation's share of the time, as requested");
+  record.add("bits_per_s", found.bits_per_s, "Required bandwidth; null if no bandwidth suffices");
   record.add("bits_per_s_p10", found.bits_per_s_p10, "The start of its 10–90 % interval");
   record.add("bits_per_s_p90", found.bits_per_s_p90, "The end of its 10–90 % interval");
   record.add("reason", found.reason.empty() ? std::nullopt : std::optional(found.reason),
-             "Why no bandwidth will do; null: one does");
+             "Reason why no bandwidth suffices; null if one does");
 }
 
 }  // namespace
@@ -243,14 +244,15 @@ void fill(Record& record, const Bandwidths& found) {
       rows.push_back({table.schedule, table.algorithm, table.topology, row});
     }
   }
-  record.list("required_bandwidth", rows, "In the order asked, schedule by schedule", fill_row);
+  record.list("required_bandwidth", rows, "Results in the order requested, grouped by schedule",
+              fill_row);
   const Problem* const problem = found.prepared ? &found.prepared->problem : nullptr;
   fill_mix(record, problem != nullptr ? &problem->machines->cluster : nullptr,
            problem != nullptr ? &problem->model : nullptr);
 }
 
 constinit const ResultForm kBandwidthForm = {"plan", "Required bandwidths",
-                                             "Of a plan request with `required_bandwidth`",
+                                             "Result of a plan request with `required_bandwidth`",
                                              schema_of<Bandwidths>};
 
 io::Document document(const Bandwidths& found) { return document_of(found); }

@@ -12,9 +12,9 @@
 /// Answers to the request "plan" with `required_bandwidth`: the bandwidth that a job needs.
 namespace hipress::requests {
 
-/// Rows of one schedule and algorithm, one for each utilisation.
+/// Rows for one schedule and algorithm, one per utilisation.
 struct BandwidthTable {
-  std::string schedule;  ///< as it was asked for; of a set, as Schedule::text() says it
+  std::string schedule;  ///< as given; for members of a set, Schedule::text()
   std::string algorithm, topology;
   std::vector<planner::RequiredBandwidth> rows;
 };
@@ -24,9 +24,9 @@ struct Bandwidths {
   std::vector<BandwidthTable> tables;
 };
 
-/// A table for each schedule and algorithm: of the library's all-reduce where gradients are
-/// averaged uncompressed and the request names no topology. A schedule that does not fit into
-/// `gpu_memory` has rows without a bandwidth. io::InputError for what cannot be done.
+/// Makes a table for each schedule and algorithm. If gradients are averaged uncompressed and the
+/// request names no topology, it is for the library's all-reduce. A schedule that does not fit into
+/// `gpu_memory` has rows without a bandwidth. io::InputError for impossible requests.
 Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks);
 
 /// Document that --json prints.

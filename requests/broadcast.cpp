@@ -29,16 +29,16 @@ constexpr double kBudget_s = 10;
 
 std::string output_of(const PlanRequest& options) {
   if (options.output.empty() || options.yaml()) return options.output;
-  throw io::InputError(
-      fmt::format("`output` {}: only a plan YAML can say what a broadcast is; take `output` X.yaml",
-                  options.output));
+  throw io::InputError(fmt::format(
+      "`output` {}: only a plan YAML can hold a broadcast; take `output` X.yaml", options.output));
 }
 
 models::Model model_of(const PlanRequest& options) {
   const BroadcastRequest& asked = options.broadcast;
   const std::string& dtype = options.request.times.dtype;
   if (!asked.bytes.empty() && options.is_given("input")) {
-    throw io::InputError("`bytes` and `input` both say what is sent: leave one of them out");
+    throw io::InputError(
+        "`bytes` and `input` both define the tensors to send: leave one of them out");
   }
   if (!asked.bytes.empty()) {
     return plans::one_tensor(io::parse_size(asked.bytes, "`bytes`"),
@@ -48,7 +48,7 @@ models::Model model_of(const PlanRequest& options) {
     throw io::InputError("`job` broadcast needs `bytes`, say 64MB, or `input` with a model");
   }
   if (!dtype.empty()) {
-    throw io::InputError("`dtype` is of `bytes`: a model says its own; leave it out");
+    throw io::InputError("`dtype` belongs to `bytes`: a model states its own; leave it out");
   }
   return plans::as_parameters(models::read_model(options.request.input));
 }
@@ -75,8 +75,8 @@ std::vector<std::string> topologies_of(const PlanRequest& options) {
       "topology {} does not broadcast: for `job` broadcast take one of {}, or BEST", name, known));
 }
 
-/// Unless the command line names algorithms, those that lose nothing: parameters that nodes do not
-/// share stay different.
+/// Algorithms to try. By default only lossless ones: parameters that nodes do not share would stay
+/// different.
 std::vector<std::string> algorithms_of(const PlanRequest& options, const costs::Profile& profile,
                                        const models::Model& model) {
   if (!options.is_given("algorithm")) return lossless_algorithms(profile, model);
@@ -120,7 +120,7 @@ PlannedBroadcast::PlannedBroadcast(const PlanRequest& asked, const Hooks& hooks)
     : request(asked),
       output(output_of(asked)),
       model(model_of(asked)),
-      loaded(costs::load(asked.request.machines, asked.request.nodes, kDefaultNodes)),
+      loaded(costs::load(asked.machines(), asked.request.nodes, kDefaultNodes)),
       topologies(topologies_of(asked)),
       algorithms(algorithms_of(asked, loaded.profile, model)) {
   for (const std::string& warning : loaded.warnings) warn(hooks, warning);
@@ -161,14 +161,14 @@ std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& reques
 namespace {
 
 void fill_choice(Record& record, const BroadcastChoice& choice) {
-  record.add("topology", choice.topology, "How they travel");
-  record.add("algorithm", codec_name(choice), "What they are encoded with");
-  record.add("chunks", choice.chunks, "Chunks that a tensor is cut into");
-  record.add("chunk_elements", choice.chunk_elements, "Elements of a chunk");
-  record.add("predicted_s", choice.seconds, "The simulated time, in seconds");
-  record.add("counts", choice.counts, "Numbers of chunks that were possible");
-  record.add("simulations", choice.simulations, "Numbers of chunks that were simulated");
-  record.add("proven", choice.proven, "Whether no number of chunks is faster");
+  record.add("topology", choice.topology, "Topology of the messages");
+  record.add("algorithm", codec_name(choice), "Algorithm that encodes the tensors");
+  record.add("chunks", choice.chunks, "Number of chunks per tensor");
+  record.add("chunk_elements", choice.chunk_elements, "Elements per chunk");
+  record.add("predicted_s", choice.seconds, "Simulated time, in seconds");
+  record.add("counts", choice.counts, "Number of possible chunk counts");
+  record.add("simulations", choice.simulations, "Number of simulated chunk counts");
+  record.add("proven", choice.proven, "True if no chunk count is faster");
 }
 
 }  // namespace
@@ -181,26 +181,28 @@ void fill(Record& record, const PlannedBroadcast* planned) {
     return known ? std::optional(*planned->range.*of) : std::nullopt;
   };
   record.add("operation", "broadcast", "broadcast");
-  record.add("root", found.plan.root, "The node that has the values");
-  record.add("nodes", found.plan.nodes, "Nodes that are to have them");
+  record.add("root", found.plan.root, "Node that holds the values");
+  record.add("nodes", found.plan.nodes, "Number of nodes, including the root");
   record.add(
-      "tensors", [&] { return planned->model.gradients.size(); }, "Tensors that are sent");
+      "tensors", [&] { return planned->model.gradients.size(); }, "Number of tensors");
   record.add(
       "elements", [&] { return models::total_elements(planned->model); },
-      "Their elements together");
+      "Number of elements in all tensors");
   fill_choice(record, found.best);
-  record.add("proven", found.proven, "Whether no other choice is faster");
-  record.add("predicted_s_p10", end(&sim::Interval::p10_s), "One broadcast in ten is faster");
-  record.add("predicted_s_p90", end(&sim::Interval::p90_s), "One broadcast in ten is slower");
-  record.list("choices", found.choices,
-              "The best of each topology and algorithm, the fastest first", fill_choice);
+  record.add("proven", found.proven, "True if no other choice is faster");
+  record.add("predicted_s_p10", end(&sim::Interval::p10_s),
+             "10th percentile of the time, in seconds");
+  record.add("predicted_s_p90", end(&sim::Interval::p90_s),
+             "90th percentile of the time, in seconds");
+  record.list("choices", found.choices, "Best choice of each topology and algorithm, fastest first",
+              fill_choice);
   const bool written = planned != nullptr && !planned->output.empty();
   record.add("output", written ? std::optional(planned->output) : std::nullopt,
-             "The plan file that was written");
+             "Plan file that was written; null if none");
 }
 
 constinit const ResultForm kBroadcastForm = {"plan", "A broadcast's plan",
-                                             "Of a plan request with `job` broadcast",
+                                             "Result of a plan request with `job` broadcast",
                                              schema_of<const PlannedBroadcast*>};
 
 io::Document document(const PlannedBroadcast& planned) { return document_of(&planned); }

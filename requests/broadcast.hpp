@@ -14,31 +14,31 @@
 /// The request "plan" with job broadcast.
 namespace hipress::requests {
 
-/// What is asked for, with what it is planned on, and what came of it.
+/// A broadcast request with its inputs and results.
 struct PlannedBroadcast {
-  /// Reads and checks everything, then plans.
+  /// Reads and checks all inputs, then plans.
   PlannedBroadcast(const PlanRequest& asked, const Hooks& hooks);
 
   const PlanRequest request;
-  const std::string output;  ///< empty: nothing is written
+  const std::string output;  ///< empty: no file is written
   const models::Model model;
   const costs::LoadedMachines loaded;
   const std::vector<std::string> topologies;
   const std::vector<std::string> algorithms;
   std::optional<planner::Machines> machines;
   planner::BroadcastResult found;
-  std::optional<sim::Interval> range;  ///< of the best time
+  std::optional<sim::Interval> range;  ///< interval of the best time
 };
 
-/// Plans a broadcast, and writes the plan if an output is named. io::InputError for a request that
-/// cannot be done.
+/// Plans a broadcast, and writes the plan if an output is named. io::InputError for impossible
+/// requests.
 std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& request,
                                                        const Hooks& hooks);
 
-/// What --json prints.
+/// Document that --json prints.
 io::Document document(const PlannedBroadcast& planned);
 
-/// The codec of a choice, or "none".
+/// Name of the choice's codec, or "none".
 std::string codec_name(const planner::BroadcastChoice& choice);
 
 }  // namespace hipress::requests

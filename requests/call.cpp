@@ -1,4 +1,4 @@
-// hipress_call(): requests and results as JSON, for C and whatever can call it.
+// hipress_call(): requests and results as JSON, for C and languages that can call it.
 
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -69,7 +69,7 @@ hipress_status fail(const std::exception& error, const Document& request, char*&
   return runtime::note(status_of(error), answer.find("error")->find("message")->text()->c_str());
 }
 
-/// FieldError, of no field, for what is no JSON.
+/// Parses JSON; FieldError without a field for anything else.
 Document parsed(const char* request) {
   try {
     return Document::parse(request, "request");

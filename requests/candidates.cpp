@@ -31,7 +31,7 @@ planner::Hooks hooks_of(const Hooks& hooks) {
   return made;
 }
 
-/// The schedule whose plan a request looks at; else ddp.
+/// Schedule of a given plan; ddp if no plan is given.
 casync::Schedule schedule_of_given(const Request& request) {
   const std::string& plan = request.analysis.plan;
   if (plan.empty()) return {};
@@ -40,9 +40,10 @@ casync::Schedule schedule_of_given(const Request& request) {
   return in_shards ? casync::Schedule::parse("fsdp") : casync::Schedule();
 }
 
-/// The request as the planner takes it, without schedules.
+/// Converts the request for the planner, without schedules.
 Request planner_request(const PlanRequest& request) {
   Request made = request.request;
+  made.machines = request.machines();
   made.shards_by = request.known_shards_by();
   made.optimizer = request.optimizer;
   made.memory_bytes = memory_limit(request).value_or(INT64_MAX);
@@ -54,14 +55,14 @@ Request planner_request(const PlanRequest& request) {
   made.transfer_order_given = request.is_given("transfer_order");
   made.analysis.report = !request.report.empty();
   made.schedule = schedule_of_given(made);
-  // GPUs of hosts have no parameter servers: what is raw goes by the library's all-reduce.
+  // GPUs of hosts have no parameter servers: raw gradients use the library's all-reduce.
   const bool chooses = made.search.empty() || find_search(made.search).optimises;
   const bool open = !made.topology_given && made.analysis.plan.empty();
-  if (!made.machines.machine.empty() && open && chooses) made.topology = "BEST";
+  if (made.machines.names_machine() && open && chooses) made.topology = "BEST";
   return made;
 }
 
-/// Refuses files that cannot be written, or that would take the place of another.
+/// Rejects files that cannot be written, or that would replace another.
 void check_outputs(const PlanRequest& request, bool writes_plan) {
   if (writes_plan) {
     io::require_writable(request.output);
@@ -76,7 +77,7 @@ void check_outputs(const PlanRequest& request, bool writes_plan) {
   }
 }
 
-/// Refuses, before a search, what cannot be written or looked for.
+/// Rejects, before a search, outputs that cannot be written and impossible questions.
 void check_prepared(const PlanRequest& request, const PreparedRequest& prepared) {
   const BaselineRow* const today = find_baseline(request.today);
   const bool compares = request.schedules.size() > 1 || asks_for_best(request);
@@ -92,14 +93,14 @@ void check_prepared(const PlanRequest& request, const PreparedRequest& prepared)
   }
 }
 
-/// One schedule and rule of layers, with the plan that was found.
+/// A schedule and rule for layers, with the plan found.
 struct Candidate {
   std::unique_ptr<PreparedRequest> prepared;
   Advice advice;
   ScheduledPlan plan;
 };
 
-/// Candidates of one rule of layers.
+/// Candidates for one rule for layers.
 class Candidates {
  public:
   Candidates(const PlanRequest& request, std::string rule, const Hooks& hooks, std::size_t rules)
@@ -120,7 +121,8 @@ class Candidates {
     *warnings_ = without_effect(fields(known));
   }
 
-  /// Finds the plan of each schedule. One that has none is left out, unless it is the only one.
+  /// Finds the plan of each schedule. Schedules without a plan are left out, unless no other
+  /// remains.
   void find() {
     for (std::size_t i = 0; i < asked_.schedules.size(); ++i) {
       look_for_interrupt(hooks_);
@@ -133,7 +135,7 @@ class Candidates {
     }
   }
 
-  /// Takes the best candidate; the others are of no use then.
+  /// Takes the best candidate, and leaves the others unusable.
   std::unique_ptr<Planned> take_best() {
     ScheduleRows rows{.plans = {}, .left_out = std::move(asked_.left_out), .wraps = {}};
     for (const Candidate& one : found_) rows.plans.push_back(one.plan);
@@ -161,7 +163,7 @@ class Candidates {
     Request asked = base_;
     asked.schedule = schedule;
     if (compares_) {
-      // What frameworks run is a library's all-reduce.
+      // Frameworks average with a library's all-reduce.
       const bool averages = kind_of(schedule) == JobKind::kAveraging;
       if (averages && !asked.topology_given) asked.topology = "BEST";
       if (averages && asked.search.empty()) asked.search = "timeline";
@@ -189,7 +191,7 @@ class Candidates {
     return made;
   }
 
-  /// Adds the baselines of frameworks for the other kinds of jobs that are asked for.
+  /// Adds frameworks' baselines for the other requested kinds of jobs.
   void add_baselines_of_others(Candidate& best) {
     std::vector<Baseline>& rows = best.advice.comparison.baselines;
     for (const Candidate& other : found_) {
@@ -201,7 +203,7 @@ class Candidates {
     }
   }
 
-  /// Gradients that are averaged uncompressed go as frameworks send them.
+  /// Uses the frameworks' plan for gradients that are averaged uncompressed.
   static void run_by_library(Advice& advice) {
     if (kind_of(advice.found.plan.schedule) != JobKind::kAveraging) return;
     for (const Baseline& one : advice.comparison.baselines) {
@@ -221,12 +223,12 @@ class Candidates {
   double share_ = 1;
   bool compares_ = false;
   std::vector<Candidate> found_;
-  /// Each once, since all candidates have the same.
+  /// Warnings without duplicates, since all candidates have the same.
   std::shared_ptr<std::vector<std::string>> warnings_ =
       std::make_shared<std::vector<std::string>>();
 };
 
-/// The plan of the best rule, with what became of the others.
+/// Plan of the best rule, with the results of the others.
 std::unique_ptr<Planned> best_of_rules(const PlanRequest& request, const Hooks& hooks) {
   std::vector<std::string> rules;
   for (const std::string& rule : request.wraps) {
@@ -236,7 +238,7 @@ std::unique_ptr<Planned> best_of_rules(const PlanRequest& request, const Hooks& 
   std::vector<std::unique_ptr<Planned>> best;
   std::vector<ScheduledPlan> plans;
   std::vector<std::size_t> of_plan;  // places among the rules
-  std::vector<Candidates> all;       // a rule that no model has is refused before any search
+  std::vector<Candidates> all;       // a rule that fits no model is rejected before any search
   for (const std::string& rule : rules) all.emplace_back(request, rule, hooks, rules.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {
     rows.push_back({.rule = rules[i], .plan = {}, .not_chosen = {}});
@@ -262,7 +264,7 @@ std::unique_ptr<Planned> best_of_rules(const PlanRequest& request, const Hooks& 
   return std::move(best[chosen]);
 }
 
-/// True where the request asks for averages in every step, and for nothing that compares schedules.
+/// True if the request averages in every step, and compares no schedules.
 bool is_plain(const PlanRequest& request) {
   const bool is_default =
       request.schedules.empty() || request.schedules == std::vector<std::string>{"ddp"};
@@ -273,7 +275,7 @@ bool is_plain(const PlanRequest& request) {
 
 std::unique_ptr<PreparedRequest> prepare(const PlanRequest& request, const Hooks& hooks) {
   Request asked = planner_request(request);
-  asked.analysis = {};  // what is asked of a plan
+  asked.analysis = {};  // no analyses of a plan
   if (asked.search.empty()) asked.search = "timeline";
   return std::make_unique<PreparedRequest>(asked, PlanForm::kYaml, hooks_of(hooks));
 }
@@ -296,7 +298,7 @@ std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks&
   Advice advice = find_advice(*prepared);
   const StateMemory memory = memory_of(*advice.problem, advice.found.plan);
   if (prepared->searches() && !fits(*advice.problem, advice.found.plan)) {
-    refuse_memory(memory.total());
+    refuse_memory(memory.total(), advice.problem->activation_bytes);
   }
   return std::make_unique<Planned>(
       Planned{.request = request, .prepared = std::move(prepared), .advice = std::move(advice)});

@@ -36,9 +36,9 @@ bool is_priced(Kind kind) {
          kind != Kind::kJoin;
 }
 
-/// A key of a cluster file, and a change of its value that shows whether the value matters: to
-/// "none of it" where there is such a thing, since a cost that is never the bottleneck does nothing
-/// at twice its value either.
+/// A key of a cluster file, with a change that shows whether the value matters. Where possible it
+/// is changed to "none", since a cost that is never the bottleneck has no effect at twice its value
+/// either.
 template <class Costs>
 struct Key {
   std::string_view name;
@@ -75,7 +75,7 @@ constexpr Key<costs::LinkCosts> kLinkKeys[] = {
      [](costs::LinkCosts& link) { toggle(link.core_s_per_message, kSomeTime_s); }},
 };
 
-/// The key `link`: with sites, it is of their machines.
+/// The key `link`; with sites, that of their machines.
 costs::LinkCosts& link_of(Cluster& cluster) {
   return cluster.site ? cluster.site->link : cluster.link;
 }
@@ -84,7 +84,8 @@ void move_hosts(Cluster& cluster) {
   const bool together = std::all_of(cluster.host.begin(), cluster.host.end(),
                                     [&](std::uint32_t host) { return host == cluster.host[0]; });
   // In racks without a host link no two nodes may share a host: each then has a rack of its own.
-  const std::uint32_t step = cluster.rack && !cluster.host_link ? cluster.rack->hosts : 1;
+  const std::uint32_t step =
+      cluster.racks.empty() || cluster.host_link ? 1 : cluster.racks.back().hosts;
   for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
     cluster.host[node] = together || step > 1 ? node * step : 0;
   }
@@ -93,13 +94,15 @@ void move_hosts(Cluster& cluster) {
 constexpr Key<Cluster> kClusterKeys[] = {
     {"link.burst",
      [](Cluster& c) {
-       if (costs::is_hierarchical(c)) return;  // which has none
+       if (costs::is_hierarchical(c)) return;  // these have no bursts
        std::int64_t& burst = link_of(c).burst_bytes;
        burst = burst > 0 ? 0 : 1 << 20;
      }},
-    {"rack.hosts", [](Cluster& c) { c.rack->hosts = c.rack->hosts == 1 ? 2 : 1; }},
-    {"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
-    {"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},
+    {"rack.hosts", [](Cluster& c) { c.racks.front().hosts = c.racks.front().hosts == 1 ? 2 : 1; }},
+    {"rack.oversubscription", [](Cluster& c) { c.racks.front().oversubscription *= 4; }},
+    {"rack.latency", [](Cluster& c) { toggle(c.racks.front().latency_s, kSomeTime_s); }},
+    {"rack", [](Cluster& c) { c.racks.clear(); }},
+    {"cards", [](Cluster& c) { c.cards = {}; }},
     {"slow_links", [](Cluster& c) { c.slow_links.clear(); }},
     {"sites.link", [](Cluster& c) { double_rate(c.link); }},
     {"sites.pairs", [](Cluster& c) { c.slow_links.clear(); }},
@@ -148,12 +151,15 @@ void each_cluster_key(const Visit& visit) {
 
 bool given_in(const io::YamlNode& cluster, std::string_view key) {
   const std::size_t dot = key.find('.');
-  if (dot == std::string_view::npos) return cluster.has(key);
+  if (dot == std::string_view::npos) {
+    const auto found = cluster.find(key);
+    return found && (key != "rack" || found->is_list());  // a map has keys of its own
+  }
   const auto group = cluster.find(key.substr(0, dot));
-  return group && group->has(key.substr(dot + 1));
+  return group && group->is_map() && group->has(key.substr(dot + 1));
 }
 
-/// Whether two plans of a model put the same together, and send each unit in the same way.
+/// True if two plans of a model make the same groups and send each unit in the same way.
 bool same_units(const models::Model& model, const casync::Plan& a, const casync::Plan& b) {
   const casync::Layout left = casync::make_layout(model, a);
   const casync::Layout right = casync::make_layout(model, b);
@@ -175,8 +181,8 @@ bool same_units(const models::Model& model, const casync::Plan& a, const casync:
   });
 }
 
-/// The same for timelines in which the same tasks run at the same times, whatever their ids, and
-/// whatever Joins there are besides. A sum of hashes, since the order differs.
+/// Hash of a timeline. It is equal if the same tasks run at the same times, for any ids and Joins.
+/// A sum of hashes, since the order differs.
 std::uint64_t fingerprint(const casync::TaskGraph& graph, const traces::Timeline& times) {
   std::uint64_t sum = 0;
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
@@ -194,8 +200,8 @@ std::uint64_t fingerprint(const casync::TaskGraph& graph, const traces::Timeline
   return sum;
 }
 
-/// What `attempt` returns; none where what was changed for it is refused, as a cluster in which
-/// nodes share a host without a link there. Whether the parameter matters is then not known.
+/// Returns `attempt()`; none if the change is invalid, such as nodes sharing a host without a link
+/// there. The effect of the parameter is then unknown.
 template <class Attempt>
 auto unless_refused(const Attempt& attempt) -> std::optional<decltype(attempt())> {
   try {
@@ -207,8 +213,8 @@ auto unless_refused(const Attempt& attempt) -> std::optional<decltype(attempt())
   }
 }
 
-/// True for plans that a search makes for the machines: whether they would be others is not worth
-/// another search.
+/// True for plans that a search makes for the machines: another search for this check is too
+/// expensive.
 bool is_made(const std::string& plan) {
   const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
   const auto row = std::ranges::find(rows, plan, &planner::NamedPlanRow::name);
@@ -218,19 +224,19 @@ bool is_made(const std::string& plan) {
 
 bool sends(const Effect& of) { return has_kind(of.graph, is_message); }
 
-/// Libraries' collectives of groups.
+/// True if libraries' collectives of groups carry shards.
 bool shards(const Effect& of) { return !of.graph.groups.empty(); }
 
 std::string no_messages(const Effect& of) {
   if (sends(of)) return {};
-  if (shards(of)) return "shards go by a library's collectives, one at a time on each network";
+  if (shards(of)) return "a library's collectives carry the shards, one at a time on each network";
   return of.scenario.model.gradients.empty() ? "the model has no gradients to send"
-                                             : "one node has nobody to send to";
+                                             : "a job of one node sends nothing";
 }
 
-/// The context of the request's plan, with another topology or algorithm.
+/// Context of the request's plan, with another topology or algorithm.
 plans::PlanContext context_of(const Effect& of, std::string_view topology, std::string algorithm) {
-  // The plan has been read: what it brings was found trusted then.
+  // The plan has been read before, so its programs are trusted.
   const SimulateRequest& request = of.request;
   return {.model = of.scenario.model,
           .topology = std::string(topology),
@@ -246,7 +252,7 @@ plans::ResolvedPlan resolve(const Effect& of, const plans::PlanContext& context)
                                {scenario.profile, scenario.cluster, scenario.network});
 }
 
-/// The plan as it would be with other options or another topology; none where that is refused.
+/// The plan with other options or another topology; none if that is invalid.
 std::optional<casync::Plan> plan_with(const Effect& of, const plans::PlanOptions& options,
                                       std::string_view topology) {
   return unless_refused([&] {
@@ -260,7 +266,7 @@ std::optional<casync::Plan> plan_with(const Effect& of, const plans::PlanOptions
   });
 }
 
-/// True where every task has the same times with that plan.
+/// True if every task has the same times under that plan.
 bool same_times(const Effect& of, const casync::Plan& plan) {
   Scenario changed = of.scenario;
   changed.plan = plan;
@@ -274,7 +280,7 @@ bool same_times(const Effect& of, const casync::Plan& plan) {
   return unless_refused(compare).value_or(false);
 }
 
-/// The same in that scenario, whose graph is the same.
+/// True if every task has the same times in that scenario, which has the same graph.
 bool same_in(const Effect& of, const Scenario& changed) {
   const auto compare = [&] {
     const Result result = simulate(changed, of.graph, Timelines::kRecorded);
@@ -285,18 +291,19 @@ bool same_in(const Effect& of, const Scenario& changed) {
   return unless_refused(compare).value_or(false);
 }
 
-/// Some message takes that path.
+/// True if some message takes that path.
 bool uses(const Effect& of, costs::Path path) {
   if (shards(of)) return true;  // hosts and racks cut all groups alike
   for (casync::TaskId id = 0; id < of.graph.tasks(); ++id) {
     const casync::Task& task = of.graph[id];
     if (!is_message(task.kind)) continue;
-    if (costs::path(of.scenario.cluster, task.node, of.graph.peer(task)) == path) return true;
+    const costs::Path taken = costs::path(of.scenario.cluster, task.node, of.graph.peer(task));
+    if (taken == path || (path == costs::Path::kBetweenRacks && taken > path)) return true;
   }
   return false;
 }
 
-/// Why a key of the cluster file has no effect.
+/// Reason why a key of the cluster file has no effect.
 std::string reason_of(const Effect& of, std::string_view key) {
   const Cluster& cluster = of.scenario.cluster;
   const bool of_cores = key == "core_turn" || key.find("link.core_") != std::string_view::npos;
@@ -307,15 +314,17 @@ std::string reason_of(const Effect& of, std::string_view key) {
     return "nodes on one host share neither a link (host_link) nor cores (cores_per_host)";
   }
   if (key.starts_with("gpu_link.") && costs::gpus_per_machine(cluster) == 1) {
-    return "gpus_per_node is 1, so there is nothing to join";
+    return "gpus_per_node is 1, so no link joins GPUs of a node";
   }
-  const bool of_links = key.find("link.") != std::string_view::npos || key.starts_with("rack.");
+  const bool of_links =
+      key.find("link.") != std::string_view::npos || key.starts_with("rack") || key == "cards";
   const bool within_sites = cluster.site && key.starts_with("link.");
   if (!sends(of) && !shards(of) && of_links && !within_sites) return no_messages(of);
   if (key.starts_with("host_link.") && !uses(of, costs::Path::kWithinHost)) {
     return "no two nodes on one host send to each other";
   }
-  if (key.starts_with("rack.") && !uses(of, costs::Path::kBetweenRacks)) {
+  if (key == "cards" && !cluster.host_link) return "a node's GPUs use all cards of its host";
+  if (key.starts_with("rack") && !uses(of, costs::Path::kBetweenRacks)) {
     return "no message goes from one rack to another";
   }
   return "another value gives every task the same times";
@@ -346,11 +355,11 @@ std::string Effect::of_algorithm() const {
     return decision.algorithm == casync::kRaw;
   });
   return fmt::format("plan {} {}", io::quote(request.plan),
-                     raw ? "compresses nothing" : "says itself what each gradient is sent as");
+                     raw ? "compresses nothing" : "names the algorithm of each gradient itself");
 }
 
 std::string Effect::of_profile() const {
-  return has_kind(graph, is_priced) ? "" : "nothing is sent, coded or added, so no cost matters";
+  return has_kind(graph, is_priced) ? "" : "nothing is sent, coded or added, so no cost is used";
 }
 
 std::string Effect::of_option(std::string_view name) {
@@ -382,13 +391,13 @@ std::string Effect::of_topology() const {
     if (!same_units(scenario.model, scenario.plan, *plan)) return {};
     others += (others.empty() ? "" : ", ") + std::string(topology->name);
   }
-  return others.empty() ? "" : "nothing goes by it; the same tasks come of " + others;
+  return others.empty() ? "" : "no gradient uses it; the tasks are the same with " + others;
 }
 
 std::string Effect::of_network() {
   if (!sends(*this) || shards(*this)) return no_messages(*this);
   if (!may_simulate("network")) return {};
-  if (!costs::is_uniform(scenario.cluster)) return {};  // which only fair can simulate
+  if (!costs::is_uniform(scenario.cluster)) return {};  // only fair can simulate these
   Scenario changed = scenario;
   changed.network = scenario.network == Network::kFair ? Network::kPort : Network::kFair;
   if (!same_in(*this, changed)) return {};
@@ -429,7 +438,7 @@ std::vector<std::string> without_effect(SimulateRequest request, const Scenario&
   for (std::string& sentence : effect.of_cluster()) sentences.push_back(std::move(sentence));
   if (!effect.unchecked.empty()) {
     sentences.push_back(
-        fmt::format("not checked for an effect, since {} tasks take long to simulate again: {}",
+        fmt::format("{} tasks take too long to simulate again; effects were not checked for {}",
                     graph.tasks(), effect.unchecked));
   }
   return sentences;

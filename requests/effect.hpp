@@ -9,32 +9,33 @@
 
 namespace hipress::requests {
 
-/// Effect of what a simulate request says on its result. Each function of a field returns why any
-/// other value would leave every task's times as they are; empty: it would not. What cannot be
-/// judged exactly by reasoning is judged by one more simulation, unless the graph has more than
-/// `most_tasks`, which would take too long.
+/// Effect of a simulate request's fields on its result. The function of a field returns the reason
+/// why no other value would change any task's times; empty: some value would. If reasoning cannot
+/// decide that exactly, one more simulation does, unless the graph has more than `most_tasks`
+/// tasks.
 struct Effect {
   std::string of_algorithm() const;
   std::string of_profile() const;
   std::string of_topology() const;
-  std::string of_option(std::string_view name);  ///< of the plan's options (plans::PlanOptions)
+  /// For a field of the plan's options (plans::PlanOptions).
+  std::string of_option(std::string_view name);
   std::string of_network();
   std::string of_transfer_order();
-  /// A sentence for each key of the cluster file that has no effect.
+  /// One sentence for each key of the cluster file without effect.
   std::vector<std::string> of_cluster();
-  /// Notes a field that is not judged if a simulation takes long.
+  /// True if one more simulation is affordable; else notes the field as unchecked.
   bool may_simulate(std::string_view field);
 
   const SimulateRequest& request;
   const sim::Scenario& scenario;
-  const casync::TaskGraph& graph;  ///< the scenario's
+  const casync::TaskGraph& graph;  ///< graph of the scenario
   const sim::Result& result;       ///< with its timeline
   std::uint32_t most_tasks = 0;
-  std::string unchecked = {};  ///< the fields that were not judged
+  std::string unchecked = {};  ///< fields that were not checked
 };
 
-/// One sentence for each field, and each key of the cluster file, that is given and has no effect;
-/// the last one names those that were not judged.
+/// One sentence for each given field and each key of the cluster file without effect. The last one
+/// names the fields that were not checked.
 std::vector<std::string> without_effect(SimulateRequest request, const sim::Scenario& scenario,
                                         const casync::TaskGraph& graph, const sim::Result& result,
                                         std::uint32_t most_tasks = 4'000'000);

@@ -18,7 +18,7 @@
 namespace hipress::requests {
 namespace {
 
-/// Where an error is, and what to do.
+/// Location of an error, and its remedy.
 struct Place {
   std::optional<std::string> file = {};
   std::optional<std::int64_t> line = {};
@@ -40,7 +40,7 @@ const char* kind_of(const std::exception& error) {
   return "internal";
 }
 
-/// Fields that name files, or folders of files.
+/// Fields that name files or folders.
 constexpr std::array<std::string_view, 15> kFileFields = {
     "input", "spec",   "trace",       "plan",      "compare",    "profile", "cluster",   "output",
     "base",  "sample", "secret_file", "gradients", "load_state", "means",   "save_state"};
@@ -49,8 +49,8 @@ bool names_file(const io::Document::Member& member) {
   return std::ranges::find(kFileFields, member.name) != kFileFields.end();
 }
 
-/// The member of the request that names this file, or a folder that it lies in, or has what would
-/// be in it under the member's own name; null: there is none.
+/// Member of the request that names this file or a folder above it, or that holds the file's
+/// contents under its own name; null if none does.
 const io::Document::Member* member_with(const io::Document& request, const std::string& text) {
   if (request.members() == nullptr) return nullptr;
   for (const io::Document::Member& member : *request.members()) {
@@ -62,7 +62,7 @@ const io::Document::Member* member_with(const io::Document& request, const std::
   return nullptr;
 }
 
-/// The file that the error is about, and the field that named it.
+/// Sets the error's file, and the field that named it.
 void read_file(const io::InputError& error, const io::Document& request, Place& place) {
   if (error.file() == nullptr) return;
   place.file = io::printable_path(*error.file());
@@ -70,20 +70,20 @@ void read_file(const io::InputError& error, const io::Document& request, Place& 
   if (const auto* const member = member_with(request, *error.file())) place.field = member->name;
 }
 
-/// "`gpus_per_node` …" is about that field.
+/// Sets the field of a message that begins with it: "`gpus_per_node` …".
 void read_field(std::string_view message, Place& place) {
   if (!message.starts_with("`")) return;
   const std::string_view name = message.substr(1, message.find('`', 1) - 1);
   if (!name.empty()) place.field = name;
 }
 
-/// As much of a text as is looked through: what others wrote may be in it, as long as they like.
+/// Part of a text to search: texts from outside may have any length.
 std::string_view beginning(std::string_view text) {
   constexpr std::size_t kMost = 10'000;
   return text.substr(0, kMost);
 }
 
-/// Whether the message quotes the text, or one of those that it lists with commas.
+/// True if the message quotes the text, or an item of it, separated by commas.
 bool quotes(std::string_view message, std::string_view text) {
   while (true) {
     const std::size_t comma = text.find(',');
@@ -93,7 +93,7 @@ bool quotes(std::string_view message, std::string_view text) {
   }
 }
 
-/// "unknown network 'star'" is about the field whose value that is, if no other field has it.
+/// Sets the field whose value the message quotes ("unknown network 'star'"), if only one has it.
 void read_value(std::string_view message, const io::Document& request, Place& place) {
   if (request.members() == nullptr) return;
   const io::Document::Member* found = nullptr;
@@ -111,7 +111,7 @@ void read_value(std::string_view message, const io::Document& request, Place& pl
   if (found != nullptr) place.field = found->name;
 }
 
-/// The message without the name of the file that it begins with: a name may hold anything.
+/// The message without the file name at its beginning, which may contain anything.
 std::string_view after_file(std::string_view message, const io::InputError* error,
                             const io::Document& request) {
   const auto drop = [&message](const std::string& name) {
@@ -129,8 +129,8 @@ std::string_view after_file(std::string_view message, const io::InputError* erro
   return message;
 }
 
-/// The end of the quotation that begins at `start`, behind its closing mark; `start` itself if none
-/// begins there. The apostrophe of "nodes' links" neither opens nor closes one.
+/// Index after the closing mark of the quotation that begins at `start`; `start` itself if none
+/// does. The apostrophe of "nodes' links" is no mark.
 std::size_t end_of_quotation(std::string_view message, std::size_t start) {
   const auto is_word = [&message](std::size_t at) {
     const auto c = static_cast<unsigned char>(message[at]);
@@ -144,8 +144,8 @@ std::size_t end_of_quotation(std::string_view message, std::size_t start) {
   return start;
 }
 
-/// What follows a complaint, "…; did you mean 'nnodes'?", outside of quotations and brackets: those
-/// may hold anything.
+/// Sets the remedy: the text after "; " in "…; did you mean 'nnodes'?", outside of quotations and
+/// brackets, whose contents are arbitrary.
 void read_remedy(std::string_view message, Place& place) {
   int brackets = 0;
   for (std::size_t at = 0; at < message.size(); ++at) {
@@ -161,7 +161,7 @@ void read_remedy(std::string_view message, Place& place) {
   }
 }
 
-/// All that is said of an error.
+/// All properties of an error.
 struct Failure {
   std::string kind, message;
   Place place = {};
@@ -170,25 +170,24 @@ struct Failure {
 
 void fill_error(Record& record, const Failure& failure) {
   record.add("kind", failure.kind,
-             "input: the request is wrong; unmet: a requirement is not met; environment: memory, "
-             "threads or disks; interrupted; internal: anything else");
-  record.add("message", failure.message, "What is wrong, and where");
-  record.add("file", failure.place.file, "The file that is wrong; null: none, or not known");
-  record.add("line", failure.place.line, "The line there");
-  record.add("field", failure.place.field, "The member of the request that is wrong");
-  record.add("remedy", failure.place.remedy, "What to do");
+             "Kind of failure: input (wrong request), unmet (unmet requirement), environment "
+             "(memory, threads or disks), interrupted, or internal (anything else)");
+  record.add("message", failure.message, "Cause and place of the failure");
+  record.add("file", failure.place.file, "File with the error; null if unknown or not in a file");
+  record.add("line", failure.place.line, "Line in that file");
+  record.add("field", failure.place.field, "Member of the request that is wrong");
+  record.add("remedy", failure.place.remedy, "Remedy");
 }
 
 void fill(Record& record, const Failure& failure) {
-  record.object("error", failure, "Why there is no result", fill_error);
-  record.add_if_any("result", failure.result, "Of kind unmet: what was found out all the same");
+  record.object("error", failure, "Cause of the failure", fill_error);
+  record.add_if_any("result", failure.result, "Partial result; only for kind unmet");
 }
 
 }  // namespace
 
-constinit const ResultForm kErrorForm = {"error", "An error",
-                                         "Of any request that C or Python made and that failed",
-                                         schema_of<Failure>};
+constinit const ResultForm kErrorForm = {
+    "error", "An error", "Error of a failed request from C or Python", schema_of<Failure>};
 
 io::Document error_document(const std::exception& error, const io::Document& request) {
   const std::string all = io::printable(io::describe(error), "\n\t");

@@ -8,8 +8,8 @@
 
 namespace hipress::requests {
 
-/// What a reader must know of the costs of a graph's collectives ("all-reduce of 8 nodes was not
-/// measured: …"), each sentence once: of an all-reduce of all nodes, or of shards in each group.
+/// Notes about estimated costs of a graph's collectives ("all-reduce of 8 nodes was not measured:
+/// …"), without duplicates: all-reduces of all nodes, and collectives of groups.
 std::vector<std::string> estimates_of(const casync::TaskGraph& graph,
                                       const costs::Profile& profile);
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/quantity.hpp"
 #include "io/suggestion.hpp"
 #include "requests/hooks.hpp"
 
@@ -23,12 +25,14 @@ template <class T>
 struct Inner<std::optional<T>> {
   using Type = T;
 };
-/// "T" of a variable that is a T or an optional T.
+/// T of a variable of type T or optional T.
 template <class T>
 using InnerOf = typename Inner<T>::Type;
 
 template <class T>
 constexpr bool is_list = std::is_same_v<T, std::vector<std::string>>;
+template <class T>
+constexpr bool is_numbers = std::is_same_v<T, std::vector<std::uint32_t>>;
 
 [[noreturn]] void refuse(const Field& field, const std::string& expected, const io::Document& got) {
   throw FieldError(field.name,
@@ -71,6 +75,24 @@ double number_of(const Field& field, const io::Document& value) {
   refuse(field, fmt::format("a number from {} to {}", bounds->least, bounds->most), value);
 }
 
+std::vector<std::uint32_t> numbers_of(const Field& field, const io::Document& value) {
+  std::vector<std::uint32_t> numbers;
+  if (const std::string* const text = value.text()) {
+    const Bounds bounds = bounds_of(field, UINT32_MAX);
+    for (const std::string_view part : io::split_fields(*text)) {
+      numbers.push_back(static_cast<std::uint32_t>(io::parse_integer(
+          part, fmt::format("`{}`", field.name), static_cast<std::int64_t>(bounds.least),
+          static_cast<std::int64_t>(bounds.most))));
+    }
+    return numbers;
+  }
+  if (value.items() == nullptr) return {whole_number_of<std::uint32_t>(field, value)};
+  for (const io::Document& item : *value.items()) {
+    numbers.push_back(whole_number_of<std::uint32_t>(field, item));
+  }
+  return numbers;
+}
+
 template <class T>
 T value_of(const Field& field, const io::Document& value) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -83,6 +105,8 @@ T value_of(const Field& field, const io::Document& value) {
     T texts;
     for (const io::Document& item : *value.items()) texts.push_back(text_of(field, item));
     return texts;
+  } else if constexpr (is_numbers<T>) {
+    return numbers_of(field, value);
   } else if constexpr (std::is_same_v<T, io::Document>) {
     if (value.members() == nullptr && value.text() == nullptr) {
       refuse(field, "a text or an object", value);
@@ -95,7 +119,7 @@ T value_of(const Field& field, const io::Document& value) {
   }
 }
 
-/// The value true of a field that has a meaning without a value.
+/// Value of a field that is given without one.
 io::Document bare_value(const Field& field) {
   const bool text = std::holds_alternative<std::string*>(field.to);
   return text ? io::Document(*field.bare) : io::Document(std::stoll(*field.bare));
@@ -115,7 +139,7 @@ void set(const Field& field, const io::Document& value) {
   field.note(value.text() != nullptr ? *value.text() : value.print());
 }
 
-/// "nnodes, …" of the fields, for an unknown name.
+/// Throws for an unknown name, with the known ones.
 [[noreturn]] void refuse_name(const std::string& name, const Fields& fields) {
   std::vector<std::string_view> known;
   for (const Field& field : fields) known.push_back(field.name);
@@ -125,12 +149,12 @@ void set(const Field& field, const io::Document& value) {
                    nearest.empty() ? std::string() : fmt::format("did you mean '{}'?", nearest));
 }
 
-/// What JSON schemas call a type.
+/// Name of a type in JSON schemas.
 template <class T>
 constexpr const char* type_name() {
   if constexpr (std::is_same_v<T, bool>) return "boolean";
   if constexpr (std::is_same_v<T, std::string>) return "string";
-  if constexpr (is_list<T>) return "array";
+  if constexpr (is_list<T> || is_numbers<T>) return "array";
   if constexpr (std::is_floating_point_v<T>) return "number";
   if constexpr (std::is_same_v<T, io::Document>) return "object";
   return "integer";
@@ -154,6 +178,12 @@ io::Document describe(const Field& field) {
         if constexpr (std::is_same_v<T, io::Document>)
           made["type"] = io::Document::list({"string", "object"});
         if constexpr (is_list<T>) made["items"] = {{"type", "string"}};
+        if constexpr (is_numbers<T>) {
+          made["type"] = io::Document::list({"integer", "array", "string"});
+          const Bounds bounds = bounds_of(field, UINT32_MAX);
+          made["items"] = {
+              {"type", "integer"}, {"minimum", bounds.least}, {"maximum", bounds.most}};
+        }
         if (field.shows_default || std::is_same_v<T, bool>) {
           if (const io::Document usual = default_of(*to); !usual.is_null()) made["default"] = usual;
         }
@@ -248,6 +278,8 @@ const Field* Fields::find(std::string_view name) const {
   const auto found = std::ranges::find(rows_, name, &Field::name);
   return found == rows_.end() ? nullptr : &*found;
 }
+
+Field& Fields::at(std::string_view name) { return *std::ranges::find(rows_, name, &Field::name); }
 
 void read(const io::Document& request, const Fields& fields) {
   for (const io::Document::Member& member : *request.members()) {

@@ -13,19 +13,21 @@
 
 #include "io/document.hpp"
 
-/// Requests: what a command line, a C program or Python asks for, and the documents that answer.
+/// Fields of requests from a command line, a C program or Python, and the documents that answer
+/// them.
 namespace hipress::requests {
 
 struct Hooks;
 
-/// Where the value of a field goes. A document is a text or an object.
+/// Destination of a field's value. A document is a text or an object; a list of numbers may also be
+/// one number, or a text with commas between them.
 using Variable =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*,
-                 double*, std::optional<double>*, std::int32_t*, std::optional<std::int32_t>*,
-                 std::uint32_t*, std::optional<std::uint32_t>*, std::int64_t*,
-                 std::optional<std::int64_t>*, std::uint64_t*, io::Document*>;
+                 std::vector<std::uint32_t>*, double*, std::optional<double>*, std::int32_t*,
+                 std::optional<std::int32_t>*, std::uint32_t*, std::optional<std::uint32_t>*,
+                 std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, io::Document*>;
 
-/// What whole numbers, and others, must lie between.
+/// Bounds of whole numbers; NumberBounds: of other numbers.
 struct Bounds {
   std::uint64_t least = 0, most = UINT64_MAX;
 };
@@ -33,39 +35,39 @@ struct NumberBounds {
   double least = 0, most = 0;
 };
 
-/// Names of the fields that a request was given. Defaults are not among them.
+/// Names of the fields that a request gives, without defaults.
 using GivenFields = std::set<std::string, std::less<>>;
 
-/// A case in which a field does not count: the reason, empty in other cases. An empty function is
-/// none of them. Called when the
-/// request has been read, and perhaps again when more is known.
+/// A case in which a field does not count: returns the reason, or an empty text in other cases.
+/// Empty function: no case. Called when the request has been read, and perhaps again when more is
+/// known.
 using Case = std::function<std::string()>;
 
-/// The case in which `holds()`.
+/// Case that holds if `holds()` returns true.
 template <class Holds>
 Case when(Holds holds, std::string why) {
   return [=] { return holds() ? why : std::string(); };
 }
 
-/// One field of a request: a member of the JSON document, an option of the command line (with
-/// hyphens for underscores), an argument in Python. Members that set a property return the field,
-/// so that a table reads as a list.
+/// A field of a request: a member of the JSON document, an option of the command line (with hyphens
+/// for underscores), an argument in Python. Functions that set a property return the field, so that
+/// a table reads as a list.
 struct Field {
   std::string name;
   Variable to;
   std::string help;
   std::variant<std::monostate, Bounds, NumberBounds> bounds = {};
-  std::vector<std::string> words = {};  ///< the only values; empty: any
-  std::string group = {};               ///< its heading in the help (headings.hpp)
-  /// What the field's name without a value stands for: in JSON, the value true.
+  std::vector<std::string> words = {};  ///< allowed values; empty: any
+  std::string group = {};               ///< heading in the help (headings.hpp)
+  /// Value of an option without a value; in JSON, of the value true.
   std::optional<std::string> bare = {};
-  bool shows_default = false;  ///< the help names the value that `to` has
+  bool shows_default = false;  ///< the help shows the value of `to`
   bool required = false;
-  bool is_file = false;    ///< the name of a file or folder: not empty
-  bool repeats = false;    ///< on a command line, the option is given once a value
-  std::string needs = {};  ///< another field, without which this one cannot be given
+  bool is_file = false;    ///< names a file or folder; must not be empty
+  bool repeats = false;    ///< a list: the option is repeated on a command line
+  std::string needs = {};  ///< another field that must be given too
   std::vector<Case> refusals = {}, idle_cases = {};
-  GivenFields* given = nullptr;  ///< of the request; null: nobody asks
+  GivenFields* given = nullptr;  ///< the request's given fields; null: not recorded
 
   Field& from(std::uint64_t least, std::uint64_t most = UINT64_MAX);
   Field& between(double least, double most);
@@ -77,66 +79,69 @@ struct Field {
   Field& file();
   Field& repeated();
   Field& with(std::string_view other);
-  /// Refused in these cases: "`seed` is of plans that …".
+  /// Rejects the field in these cases: "`seed` is of plans that …".
   template <class... Cases>
   Field& not_for(Cases... why) {
     (refusals.push_back(std::move(why)), ...);
     return *this;
   }
-  /// Without effect in these cases: "`seed` has no effect: nothing is drawn".
+  /// Declares the field without effect in these cases: "`seed` has no effect: nothing is drawn".
   template <class... Cases>
   Field& idle(Cases... why) {
     (idle_cases.push_back(std::move(why)), ...);
     return *this;
   }
-  /// Notes that it is given. The value "false" gives nothing.
+  /// Records the field as given, unless the value is "false".
   void note(const std::string& value) const;
   bool is_given() const { return given != nullptr && given->contains(name); }
-  /// Gives the variable the value of its type without a value.
+  /// Resets the variable to an empty value of its type.
   void clear() const;
 };
 
-/// The fields of a request, in the order in which the help lists them. They point into the request.
+/// Fields of a request, in the order of the help. They point into the request.
 class Fields {
  public:
   Fields() = default;
-  /// `given` becomes the names of what is read.
+  /// Records the names of the fields that are read in `given`.
   explicit Fields(GivenFields& given) : given_(&given) {}
   Field& add(std::string name, Variable to, std::string help);
-  /// The heading of the fields that are added from now on (headings.hpp), and the cases in which
-  /// they are refused.
+  /// Sets the heading of the following fields (headings.hpp), and cases in which they are rejected.
   template <class... Cases>
   void under(std::string_view heading, Cases... refusals) {
     heading_ = heading;
     refusals_ = {std::move(refusals)...};
   }
-  /// The field of that name; null: there is none.
+  /// Field of that name; null if unknown.
   const Field* find(std::string_view name) const;
+  /// The same, to change it. It must be there.
+  Field& at(std::string_view name);
+  auto begin() { return rows_.begin(); }
+  auto end() { return rows_.end(); }
   auto begin() const { return rows_.begin(); }
   auto end() const { return rows_.end(); }
 
  private:
-  std::deque<Field> rows_;  // whose elements stay where they are
+  std::deque<Field> rows_;  // a deque, so that addresses stay valid
   std::string_view heading_;
   std::vector<Case> refusals_;
   GivenFields* given_ = nullptr;
 };
 
-/// Sets each field to the document's member of that name; null leaves a field as it is, and the
+/// Sets each field from the document's member of that name. Null leaves a field as it is, and the
 /// member "request" is skipped. FieldError (hooks.hpp) for an unknown member, a value of another
-/// kind or out of bounds, and a required field that is missing.
+/// type or out of bounds, and a missing required field.
 void read(const io::Document& request, const Fields& fields);
 
-/// io::InputError for a field that is given in a case in which it is refused.
+/// io::InputError for a given field that is rejected in the present case.
 void refuse_unfit(const Fields& fields);
 
-/// One sentence for each field that is given in a case in which it has no effect.
+/// One sentence for each given field without effect in the present case.
 std::vector<std::string> without_effect(const Fields& fields);
 
-/// Warns of them.
+/// Warns of given fields without effect.
 void warn_of_idle(const Fields& fields, const Hooks& hooks);
 
-/// The JSON schema of a request with these fields: types, defaults, bounds, help.
+/// JSON schema of a request with these fields: types, defaults, bounds, help.
 io::Document schema(std::string_view title, std::string_view help, const Fields& fields);
 
 }  // namespace hipress::requests

@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-/// Groups of fields, which are the groups of options in a tool's help.
+/// Headings of fields, which group the options in a tool's help.
 namespace hipress::requests::headings {
 
 inline constexpr std::string_view kJob = "The job";
@@ -15,7 +15,7 @@ inline constexpr std::string_view kQuestions = "Questions";
 inline constexpr std::string_view kRun = "The run";
 inline constexpr std::string_view kOutput = "Output";
 
-/// All of them, in the order of the help.
+/// All headings, in the order of the help.
 inline constexpr std::array kAll = {kJob,       kMachines,  kPlan, kSearch,
                                     kBroadcast, kQuestions, kRun,  kOutput};
 

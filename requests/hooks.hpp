@@ -14,33 +14,33 @@
 
 namespace hipress::requests {
 
-/// How far a request is.
+/// Progress of a request.
 struct Progress {
-  /// "search", of sweeps "plans" and "simulations", of replays "iterations".
+  /// "search"; "plans" and "simulations" for sweeps; "iterations" for replays.
   std::string_view stage;
-  double share = 0;                   ///< that is done, from 0 to 1
-  std::int64_t done = 0;              ///< of plans, simulations or iterations
-  std::int64_t all = 0;               ///< of them; 0 in a search
-  std::optional<double> best_s = {};  ///< of a search: the best time so far
+  double share = 0;                   ///< completed share, from 0 to 1
+  std::int64_t done = 0;              ///< plans, simulations or iterations so far
+  std::int64_t all = 0;               ///< their total; 0 in a search
+  std::optional<double> best_s = {};  ///< best time so far, in a search
 };
 
-/// What happens while a request is answered. All may be empty.
+/// Callbacks while a request is answered. All may be empty.
 struct Hooks {
-  /// Sentences for the user: what may mislead, and what was assumed. In a request's own thread, but
-  /// for warnings of ranks that are silent, which another gives.
+  /// Warnings and notes for the user, on the request's own thread. Warnings about silent ranks come
+  /// from another thread.
   std::function<void(const std::string& sentence)> warn = {};
   std::function<void(const std::string& sentence)> inform = {};
-  /// By one thread at a time, perhaps another than the request's.
+  /// Called by one thread at a time, which may be another than the request's.
   std::function<void(const Progress& progress)> progress = {};
-  /// All has been checked, and a search begins that an interrupt ends with the best plan so far.
+  /// Called after all checks, before a search that an interrupt ends with the best plan so far.
   std::function<void()> optimises = {};
   std::function<void()> stage_done = {};  ///< after the last progress of a stage
-  /// Set from outside, and there until the request is answered. A search that optimises ends with
-  /// the best plan so far; everything else with Interrupted, when it next looks.
+  /// Set from outside; must stay valid until the request is answered. A search that optimises then
+  /// ends with the best plan so far. Everything else throws Interrupted at the next check.
   io::InterruptFlag interrupted = {};
 };
 
-/// The request was interrupted, and there is no result.
+/// Thrown if an interrupt left the request without a result.
 class Interrupted : public std::runtime_error {
  public:
   Interrupted() : std::runtime_error("interrupted") {}
@@ -49,8 +49,8 @@ class Interrupted : public std::runtime_error {
 /// Throws Interrupted if the flag is set.
 void look_for_interrupt(const Hooks& hooks);
 
-/// The value of `run()`. Of an error after an interrupt, throws Interrupted instead, since errors
-/// of ranks that ended say less.
+/// Returns `run()`. Errors after an interrupt become Interrupted, which tells more than errors of
+/// ranks that ended.
 template <class Run>
 auto interruptible(const Hooks& hooks, const Run& run) {
   try {
@@ -61,25 +61,25 @@ auto interruptible(const Hooks& hooks, const Run& run) {
   }
 }
 
-/// Calls the hook if there is one.
+/// Calls the hook unless it is empty.
 void warn(const Hooks& hooks, const std::string& sentence);
 void inform(const Hooks& hooks, const std::string& sentence);
 
-/// Rewrites a sentence of a library for a result: options get the command line's spelling, so that
-/// a result is the same whoever asks. All sentences in results go through here. The sentences of
-/// warnings and errors name fields.
+/// Rewrites a library's sentence for a result: options get the command line's spelling, so that the
+/// result does not depend on the caller. All sentences in results pass through here. Warnings and
+/// errors name fields instead.
 std::string sentence(const std::string& text);
 
-/// A request has a field that is unknown, or whose value is none.
+/// Unknown field of a request, or an invalid value of one.
 class FieldError : public io::InputError {
  public:
   FieldError(std::string its_field, const std::string& message, std::string its_remedy = {})
       : io::InputError(message), field(std::move(its_field)), remedy(std::move(its_remedy)) {}
-  std::string field;   ///< its name; empty: of the request as a whole
-  std::string remedy;  ///< empty: the message has it
+  std::string field;   ///< name; empty: the request as a whole
+  std::string remedy;  ///< empty: included in the message
 };
 
-/// A requirement was not met; what was found out all the same is the result.
+/// Requirement that was not met. `result` holds the result found anyway.
 class UnmetWithResult : public io::Unmet {
  public:
   UnmetWithResult(const std::string& message, io::Document its_result)

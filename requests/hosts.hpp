@@ -6,44 +6,51 @@
 
 #include "requests/hooks.hpp"
 #include "requests/plan_request.hpp"
+#include "requests/record.hpp"
 
-/// One question about several numbers of hosts: what a job that trains as it does today gains by
-/// more of them.
+/// Scaling study: throughput of a job with its present plan on several numbers of hosts.
 namespace hipress::requests {
 
-/// The job on so many hosts.
+/// Result of the job on one number of hosts.
 struct HostsRow {
   std::uint32_t hosts = 1, gpus = 1;
   double iteration_s = 0, compute_s = 0;
-  double units_per_s = 0;  ///< of all GPUs; steps per second where the batch is not known
-  /// Throughput that the last hosts added, over what as many of the first row have; 1 for that.
+  double units_per_s = 0;  ///< throughput of all GPUs, in HostsAnswer::unit
+  /// Throughput per host added since the previous row, over that per host of the first row; 1 in
+  /// the first row.
   double added = 1;
+  double efficiency = 1;      ///< throughput per host, over that of the first row
+  std::string bound_by = {};  ///< as models::bound_by(); empty: the graph is too large
+  /// Memory of a GPU, in bytes: StateMemory::total(), and activations (0: unknown).
+  std::int64_t state_bytes = 0, activation_bytes = 0;
 
+  std::int64_t memory_bytes() const { return state_bytes + activation_bytes; }
   double exposed_s() const { return iteration_s - compute_s; }
 };
 
-/// A change of the job on the most hosts, and what its throughput is multiplied by.
+/// Change of the job on the most hosts, with its factor of throughput.
 struct HostsChange {
   std::string what;
   double speedup = 1;
+  bool fits = true;  ///< its memory fits into a GPU
 };
 
 struct HostsAnswer {
   std::string plan, unit;
   std::vector<HostsRow> rows;
-  std::vector<HostsChange> changes;  ///< the best first
+  std::vector<HostsChange> changes;  ///< largest speedup first
   std::string sentence;
+  std::int64_t gpu_memory_bytes = 0;  ///< `gpu_memory`, or that of the machine's GPUs
+
+  bool fits(const HostsRow& row) const { return row.memory_bytes() <= gpu_memory_bytes; }
 };
 
-/// Whole numbers with commas between them, in ascending order; one alone is a list, too. InputError
-/// that names `hosts`.
-std::vector<std::uint32_t> parse_hosts(const std::string& text);
-
-/// Simulates the job on each number of hosts with the plan of `today`, by default PyTorch's for the
-/// schedule, and on the most of them with changes. InputError as simulate().
-HostsAnswer compare_hosts(const PlanRequest& request, const std::vector<std::uint32_t>& hosts,
-                          const Hooks& hooks);
+/// Simulates the job on each number of the request's hosts with the plan of `today` (default:
+/// PyTorch's for the schedule), and on the most hosts with changes. InputError as simulate(), for
+/// numbers that do not ascend, or for fields that only a plan can have.
+HostsAnswer compare_hosts(const PlanRequest& request, const Hooks& hooks);
 
 io::Document document(const HostsAnswer& answer);
+void fill(Record& record, const HostsAnswer& answer);
 
 }  // namespace hipress::requests

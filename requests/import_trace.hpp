@@ -10,7 +10,7 @@
 #include "requests/record.hpp"
 #include "traces/imported_model.hpp"
 
-/// The request "import_trace", which hipress-import makes of its command line.
+/// The request "import_trace"; hipress-import makes it from its command line.
 namespace hipress::requests {
 
 struct ImportRequest {
@@ -19,27 +19,27 @@ struct ImportRequest {
   traces::ImportOptions import;
 };
 
-/// Its fields; they point into the request.
+/// Fields of the request; they point into it.
 Fields fields(ImportRequest& request);
 
-/// What a trace tells, and the model that it is.
+/// Contents of a trace, and the model made from it.
 struct ImportedTrace {
   traces::Imported trace;
   std::optional<traces::ImportedModel> model;  ///< none: `refusal` says why
   std::optional<io::Unmet> refusal;
-  std::vector<std::string> diagnostics;  ///< what a reader of the model must know
+  std::vector<std::string> diagnostics;  ///< notes about the model
 
   const traces::ImportedModel* model_or_null() const { return model ? &*model : nullptr; }
 };
 
-/// Reads the trace, and makes its model if it tells enough. Writes nothing. io::InputError for what
-/// is no trace, or an output that cannot be written.
+/// Reads the trace, and makes its model if it has enough data. Writes nothing. io::InputError for
+/// an invalid trace, or an output that cannot be written.
 ImportedTrace import_trace(const ImportRequest& request);
 
-/// Writes the model if an output is named. Throws the refusal if there is no model.
+/// Writes the model if an output is named. Throws `refusal` if the model is missing.
 void write_model(const ImportRequest& request, const ImportedTrace& imported);
 
-/// What --json prints.
+/// Document that --json prints.
 io::Document document(const ImportedTrace& imported);
 void fill(Record& record, const ImportedTrace& imported);
 

@@ -14,6 +14,7 @@
 #include "requests/broadcast.hpp"
 #include "requests/candidates.hpp"
 #include "requests/estimates.hpp"
+#include "requests/hosts.hpp"
 #include "requests/report.hpp"
 #include "sim/folding.hpp"
 
@@ -23,20 +24,19 @@ using namespace planner;
 
 namespace {
 
-/// A text plan that compresses with one algorithm says only that it compresses; which, the tools
-/// that replay it must be told if it is not the one that they take for granted. Empty: they need
-/// not.
+/// Diagnostic for a text plan that compresses with one algorithm: the text does not name it, so
+/// tools that replay the plan must be told unless it is their default. Empty: not needed.
 std::string diagnose_algorithm(const models::Model& model, const casync::Plan& plan) {
   const std::vector<std::string> used = plans::used_algorithms(model, plan);
   if (used.size() != 1 || used.front() == plans::PlanContext{.model = model}.algorithm) return {};
   if (is_additive(used.front())) return {};  // the text says it
   return fmt::format(
-      "the plan compresses with {}, which its text does not say: take `output` X.yaml, or replay "
+      "the plan compresses with {}, which a text plan cannot name: take `output` X.yaml, or replay "
       "with `algorithm` {}",
       used.front(), io::quote(used.front()));
 }
 
-/// Writes the plan as the output's name says, in a YAML with its fallback.
+/// Writes the plan in the format of the output's name; a YAML includes the fallback.
 void write_plan(const PlanRequest& options, const models::Model& model, const SearchResult& found,
                 std::string_view search, const costs::Profile& profile,
                 const Comparison& comparison, const std::optional<plans::DenseFallback>& dense) {
@@ -52,7 +52,7 @@ void write_plan(const PlanRequest& options, const models::Model& model, const Se
                           .wrap = options.request.wrap});
 }
 
-/// Adds what whoever replays the plan from its file must know.
+/// Adds diagnostics for replaying the plan from its file.
 void add_replay_diagnostics(const PlanRequest& options, const models::Model& model,
                             const costs::Profile& profile, SearchResult& found) {
   if (kind_of(found.plan.schedule) == JobKind::kSharding) return;
@@ -67,25 +67,26 @@ void add_replay_diagnostics(const PlanRequest& options, const models::Model& mod
   }
   if (!found.plan.raw_topology.empty() && !options.yaml()) {
     found.diagnostics.push_back(fmt::format(
-        "raw gradients go by {}, which only a plan YAML says: take `output` X.yaml{}", raw,
+        "raw gradients travel by {}, which only a plan YAML can hold: take `output` X.yaml{}", raw,
         sends_raw_alone(raw)
             ? fmt::format(", or replay with `topology` {} `raw_allreduce`", found.plan.topology)
             : ""));
   }
   if (found.transfer_order == sim::TransferOrder::kNeed) {
     found.diagnostics.emplace_back(
-        options.yaml() ? "the plan is for transfer order need, in which hipress-exec cannot run it"
-                       : "the plan is for `transfer_order` need, which only a plan YAML says: take "
-                         "`output` X.yaml, or replay with hipress-sim `transfer_order` need");
+        options.yaml() ? "the plan is for transfer order need, which hipress-exec cannot run"
+                       : "the plan is for `transfer_order` need, which only a plan YAML can hold: "
+                         "take `output` X.yaml, or replay with hipress-sim `transfer_order` need");
   }
   const bool grouped = found.plan.bulk.threshold_bytes > 0 || found.plan.batch.threshold_bytes > 0;
   if (grouped && !options.yaml()) {
     found.diagnostics.emplace_back(
-        "the plan has bulk groups or batches, which only a plan YAML says: take `output` X.yaml");
+        "the plan has bulk groups or batches, which only a plan YAML can hold: take `output` "
+        "X.yaml");
   }
 }
 
-/// The same hooks, whose warnings and notes are in `said`, too.
+/// Copies the hooks; warnings and notes are also recorded in `said`.
 Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>& said) {
   Hooks made = hooks;
   made.warn = [hooks, said](const std::string& text) {
@@ -99,8 +100,8 @@ Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>
   return made;
 }
 
-/// The quantity whose break-even is looked for: the one that is asked for, or a report's, which
-/// has one of bandwidths where plans can be made anew; empty: none.
+/// Quantity for the break-even: the requested one, or bandwidth for a report if plans can be made
+/// anew; empty: none.
 std::string break_even_quantity(const Planned& planned) {
   const PlanRequest& request = planned.request;
   if (!request.break_even.empty() || request.report.empty()) return request.break_even;
@@ -109,9 +110,9 @@ std::string break_even_quantity(const Planned& planned) {
   return can_be_found ? "bandwidth" : "";
 }
 
-/// What would be with other machines, as far as it is asked for.
+/// Evaluates other machines, as requested.
 void look_elsewhere(Planned& planned, const Hooks& hooks) {
-  constexpr std::int64_t kEvaluations = 100;  // of each search, unless told otherwise
+  constexpr std::int64_t kEvaluations = 100, kFew = 20;  // per search, by default
   const PlanRequest& request = planned.request;
   const std::string quantity = break_even_quantity(planned);
   if (quantity.empty() && !request.advise) return;
@@ -121,17 +122,23 @@ void look_elsewhere(Planned& planned, const Hooks& hooks) {
     planned.break_even = break_even_point(what_if, find_quantity(quantity));
     if (!planned.break_even->diagnostic.empty()) inform(hooks, planned.break_even->diagnostic);
   }
-  if (request.advise) planned.in_words = in_words(what_if, planned.advice);
+  if (!request.advise) return;
+  WhatIf known(*planned.prepared, request.request.evaluations.value_or(kFew), &planned.advice,
+               Compared::kKnown);
+  const Machines* const machines = planned.advice.problem->machines;
+  if (machines != nullptr && machines->budget) machines->budget->restart();
+  planned.in_words = in_words(known, planned.advice);
 }
 
-/// Says which algorithms no sharded plan uses, and what costs of its collectives are estimates.
+/// Adds diagnostics about algorithms that sharded plans cannot use, and about estimated costs of
+/// collectives.
 void add_shard_diagnostics(const Planned& planned, SearchResult& found) {
   const Problem& problem = *planned.advice.problem;
   if (kind_of(found.plan.schedule) != JobKind::kSharding) return;
   for (const std::string& name : problem.algorithms) {
     if (!planned.request.is_given("algorithm") || may_reduce(name)) continue;
     found.diagnostics.push_back(
-        fmt::format("{} is left out: shards are encoded each for itself", name));
+        fmt::format("{} is left out: it cannot encode shards independently of each other", name));
   }
   sim::Scenario scenario =
       affordable_scenario(problem.model, found.plan, *problem.machines).scenario;
@@ -142,12 +149,12 @@ void add_shard_diagnostics(const Planned& planned, SearchResult& found) {
   }
 }
 
-/// Writes the plan, unless its file cannot say it.
+/// Writes the plan, unless its format cannot hold it.
 void write(const Planned& planned, const Hooks& hooks) {
   const PlanRequest& request = planned.request;
   const SearchResult& found = planned.advice.found;
   if (!request.yaml() && found.plan.schedule != casync::Schedule()) {
-    return inform(hooks, fmt::format("schedule {} is only in a plan YAML: take `output` X.yaml",
+    return inform(hooks, fmt::format("only a plan YAML can hold schedule {}: take `output` X.yaml",
                                      found.plan.schedule.text()));
   }
   const PreparedRequest& prepared = *planned.prepared;
@@ -157,7 +164,7 @@ void write(const Planned& planned, const Hooks& hooks) {
              planned.advice.analysis.dense);
 }
 
-/// The chosen schedule's row, after passes and whatever else was asked of the plan.
+/// Updates the chosen schedule's row after passes and analyses.
 void refresh_chosen(Planned& planned) {
   if (!planned.schedules || !planned.advice.comparison.planned_s) return;
   ScheduledPlan& row = planned.schedules->plans[planned.schedules->chosen];
@@ -167,7 +174,7 @@ void refresh_chosen(Planned& planned) {
   row.lower_bound_s = lower_bound_s;
 }
 
-/// Refuses what contradicts itself before files are read.
+/// Rejects contradictory fields before files are read.
 void check_before(const PlanRequest& request) {
   refuse_unfit(request);
   check(request);
@@ -209,6 +216,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
 }
 
 io::Document answer(const PlanRequest& request, const Hooks& hooks) {
+  if (request.hosts.size() > 1) return document(compare_hosts(request, hooks));
   if (request.job == "broadcast") return document(*plan_broadcast(request, hooks));
   if (request.required_bandwidth) return document(find_bandwidths(request, hooks));
   return document(*plan(request, hooks));

@@ -4,14 +4,14 @@
 
 #include "requests/planned.hpp"
 
-/// What the request "plan" is answered with.
+/// Answers to the request "plan".
 namespace hipress::requests {
 
-/// Plans, and writes the plan if an output is named, and its page if a report is. io::InputError,
-/// before any search, for what cannot be done or written.
+/// Plans, and writes the plan and its page if an output or a report is named. io::InputError,
+/// before any search, for impossible requests and outputs that cannot be written.
 std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks);
 
-/// Answers the request, of whichever job.
+/// Answers the request, for any job.
 io::Document answer(const PlanRequest& request, const Hooks& hooks);
 
 }  // namespace hipress::requests

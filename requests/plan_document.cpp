@@ -1,5 +1,6 @@
 #include "costs/assumed_spread.hpp"
 #include "planner/bound/bound.hpp"
+#include "planner/problem/pilot_pictures.hpp"
 #include "planner/problem/state_memory.hpp"
 #include "plans/plan_builder.hpp"
 #include "requests/planned.hpp"
@@ -13,33 +14,34 @@ using namespace planner;
 namespace {
 
 void fill_pass(Record& record, const PassReport& pass) {
-  record.add("name", pass.name, "As `disable_pass` takes it");
-  record.add("s", pass.seconds, "Seconds that it took");
-  record.add("iteration_before_s", pass.iteration_before_s, "The iteration before it");
-  record.add("iteration_after_s", pass.iteration_after_s, "The iteration after it");
-  record.add("changed", pass.changed, "Whether it changed the plan");
+  record.add("name", pass.name, "Name, as in `disable_pass`");
+  record.add("s", pass.seconds, "Duration of the pass, in seconds");
+  record.add("iteration_before_s", pass.iteration_before_s, "Iteration time before the pass");
+  record.add("iteration_after_s", pass.iteration_after_s, "Iteration time after the pass");
+  record.add("changed", pass.changed, "True if the pass changed the plan");
 }
 
 void fill_dense(Record& record, const plans::DenseFallback& dense) {
-  record.add("above", dense.above, "From this density on, a share of the elements");
-  record.add("algorithm", dense.algorithm, "With this algorithm");
-  record.add("K", dense.partitions, "In so many partitions");
+  record.add("above", dense.above,
+             "Density, as a share of the elements, from which dense is faster");
+  record.add("algorithm", dense.algorithm, "Algorithm of dense messages");
+  record.add("K", dense.partitions, "Number of partitions");
 }
 
 void fill_candidate(Record& record, const RobustCandidate& candidate) {
-  record.add("name", candidate.name, "Which plan it is");
-  record.add("replicas", candidate.spread.replicas, "Iterations simulated with jitter");
-  record.add("mean_s", candidate.spread.mean_s, "Their mean");
-  record.add("p50_s", candidate.spread.p50_s, "Their median");
-  record.add("p90_s", candidate.spread.p90_s, "One in ten takes longer");
+  record.add("name", candidate.name, "Name of the plan");
+  record.add("replicas", candidate.spread.replicas, "Number of iterations simulated with jitter");
+  record.add("mean_s", candidate.spread.mean_s, "Mean of the iteration times");
+  record.add("p50_s", candidate.spread.p50_s, "Median of the iteration times");
+  record.add("p90_s", candidate.spread.p90_s, "90th percentile");
 }
 
 void fill_robust(Record& record, const RobustChoice& choice) {
   const auto& all = choice.candidates;
   const auto one = [&](std::size_t place) { return all.empty() ? RobustCandidate() : all[place]; };
-  record.object("nominal", one(0), "The plan before", fill_candidate);
-  record.object("robust", one(choice.best), "The plan that was chosen", fill_candidate);
-  record.list("candidates", all, "All plans that it was chosen from", fill_candidate);
+  record.object("nominal", one(0), "Plan before this choice", fill_candidate);
+  record.object("robust", one(choice.best), "Chosen plan", fill_candidate);
+  record.list("candidates", all, "All plans that were compared", fill_candidate);
 }
 
 void fill_gradient(Record& record, const GradientRow& row, const Problem* problem) {
@@ -47,119 +49,127 @@ void fill_gradient(Record& record, const GradientRow& row, const Problem* proble
     return problem->model.gradients[row.gradient];
   };
   record.add(
-      "name", [&] { return gradient().name; }, "The gradient");
+      "name", [&] { return gradient().name; }, "Name of the gradient");
   record.add(
-      "elements", [&] { return gradient().elements; }, "Its elements");
-  record.add("ready_s", row.ready_s, "When backward has computed it");
-  record.add("done_s", row.done_s, "When every node has its mean");
-  record.add("on_critical_path_s", row.on_path_s, "How long the critical path is in its tasks");
-  record.add("option", row.option, "The algorithm and the number of partitions");
-  record.add("runner_up", row.runner_up, "The next best; null: there is none");
+      "elements", [&] { return gradient().elements; }, "Number of elements");
+  record.add("ready_s", row.ready_s, "Time at which backward has computed it");
+  record.add("done_s", row.done_s, "Time at which every node has its mean");
+  record.add("on_critical_path_s", row.on_path_s,
+             "Time that the critical path spends in its tasks");
+  record.add("option", row.option, "Algorithm and number of partitions");
+  record.add("runner_up", row.runner_up, "Second-best decision; null if there is only one");
   record.add("runner_up_cost_s", row.runner_up_cost_s,
-             "What the iteration would lose by it; null: too large to simulate");
-  record.add("why", sentence(row.why()), "The choice in a sentence");
+             "Time by which the second-best decision lengthens the iteration; null if too large to "
+             "simulate");
+  record.add("why", sentence(row.why()), "Reason for the decision, in a sentence");
 }
 
 void fill_memory(Record& record, const PlanMemory& memory) {
   record.add("residual_bytes_per_node", memory.residual_bytes,
-             "Memory of error feedback and other states");
+             "Memory of residuals and other states of codecs");
   record.add("buffer_bytes_per_node", memory.buffer_bytes, "Memory of messages");
 }
 
 void fill_figures(Record& record, const PlanFigures& figures) {
-  record.add("iteration_s", figures.iteration_s, "The iteration");
-  record.add("exposed_communication_s", figures.exposed_s, "What computation does not hide of it");
+  record.add("iteration_s", figures.iteration_s, "Iteration time");
+  record.add("exposed_communication_s", figures.exposed_s,
+             "Exposed communication of the iteration");
   record.add("bytes_sent_per_node", figures.bytes_per_node,
-             "In one iteration, of the node that sends most");
-  record.add("compressed", figures.compressed, "Gradients that are not sent raw");
+             "Bytes sent in one iteration by the node that sends most");
+  record.add("compressed", figures.compressed, "Number of gradients that are not sent raw");
   fill_memory(record, figures.memory);
 }
 
 void fill_difference(Record& record, const Difference& row) {
-  record.add("what", row.what, "The gradient, or what else differs");
-  record.add("first", row.first, "What it is in this plan");
-  record.add("second", row.second, "What it is in the other");
+  record.add("what", row.what, "Gradient, or other part of the plan, that differs");
+  record.add("first", row.first, "Value in this plan");
+  record.add("second", row.second, "Value in the other plan");
   record.add("alone_s", row.alone_s,
-             "What the other's choice alone changes this plan's iteration by; null: too large");
+             "Change of this plan's iteration if only this decision becomes the other plan's; null "
+             "if too large to simulate");
 }
 
 void fill_comparison(Record& record, const PlanComparison& comparison) {
   record.object("first", comparison.first, "This plan", fill_figures);
   record.object("second", comparison.second, "The other plan", fill_figures);
   record.add("worth_on_network_port", comparison.estimated,
-             "Whether the worth is that on network port, because the planned one takes long");
-  record.list("differences", comparison.differences, "What the plans differ in", fill_difference);
+             "True if the changes were simulated on network port, because the planned network "
+             "takes too long");
+  record.list("differences", comparison.differences, "Differences between the plans",
+              fill_difference);
 }
 
-/// Adds "passes", and what else there is of "dense", "robust", "explain" and "compare".
+/// Adds "passes" and, if present, "dense", "robust", "explain" and "compare".
 void fill_analysis(Record& record, const Problem* problem, const Analysis& analysis) {
-  record.list("passes", analysis.passes, "The passes that went over the plan, in their order",
-              fill_pass);
+  record.list("passes", analysis.passes, "Passes that ran on the plan, in their order", fill_pass);
   record.object_if_any("dense", analysis.dense,
-                       "When sparse messages should be sent dense instead, where that pays",
+                       "Density from which sparse messages should be sent dense; only if that pays",
                        fill_dense);
-  record.object_if_any("robust", analysis.robust, "With `robust`", fill_robust);
+  record.object_if_any("robust", analysis.robust, "Choice under uncertainty; with `robust`",
+                       fill_robust);
   record.object_if_any(
-      "explain", analysis.explanation, "With `explain`: why each gradient is treated as it is",
+      "explain", analysis.explanation, "Reasons for each gradient's decision; with `explain`",
       [&](Record& explain, const Explanation& explanation) {
         fill_memory(explain, explanation.memory);
-        explain.add(
-            "runner_up_costs_on_network_port", explanation.estimated,
-            "Whether costs of runners-up are those of network port, because the planned one takes "
-            "long");
-        explain.list("gradients", explanation.rows, "In the order of the model",
+        explain.add("runner_up_costs_on_network_port", explanation.estimated,
+                    "True if costs of second-best decisions were simulated on network port, "
+                    "because the planned network takes too long");
+        explain.list("gradients", explanation.rows, "Gradients in the order of the model",
                      [&](Record& row, const GradientRow& of) { fill_gradient(row, of, problem); });
       });
   record.object_if_any("compare", analysis.comparison,
-                       "With `compare`: two plans, and what each difference is worth",
+                       "Comparison of two plans and the cost of each difference; with `compare`",
                        fill_comparison);
 }
 
 void fill_turn(Record& record, const Turn& turn) {
-  record.add("value", turn.value, "As likely on one side as on the other");
+  record.add("value", turn.value, "Value at which the verdict changes");
   record.add("compress", turn.compress_below ? "below" : "above",
-             "Whether to compress below or above it");
-  record.add("sure_below", turn.low, "Up to this value the verdict is sure; null: none");
-  record.add("sure_above", turn.high, "From this value on it is sure; null: none");
+             "Side on which compressing pays: below or above");
+  record.add("sure_below", turn.low,
+             "Value up to which the verdict is sure; null if there is none");
+  record.add("sure_above", turn.high,
+             "Value from which the verdict is sure; null if there is none");
 }
 
 void fill_elsewhere(Record& record, const Elsewhere& at) {
   const sim::Saving saving = at.saving.value_or(sim::Saving());
-  record.add("value", at.value, "The value");
-  record.add("compressed_s", at.compressed_s.value_or(0), "The iteration of the fastest plan");
+  record.add("value", at.value, "Value of the varied quantity");
+  record.add("compressed_s", at.compressed_s.value_or(0), "Iteration time of the fastest plan");
   record.add("uncompressed_s", at.uncompressed_s.value_or(0),
-             "That of the fastest without compression");
-  record.add("speedup", 1 / (1 - saving.median), "The second over the first");
+             "Iteration time of the fastest plan without compression");
+  record.add("speedup", 1 / (1 - saving.median),
+             "Factor by which compression shortens the iteration");
   record.add("speedup_p10", 1 / (1 - saving.p10), "The start of its 10–90 % interval");
   record.add("speedup_p90", 1 / (1 - saving.p90), "The end of its 10–90 % interval");
-  record.add("probability", saving.probability, "That compression saves more than the tolerance");
-  record.add("advice", to_string(at.answer), "The verdict there");
+  record.add("probability", saving.probability,
+             "Probability that compression saves more than the tolerance");
+  record.add("advice", to_string(at.answer), "Verdict at this value");
 }
 
 void fill_break_even(Record& record, const BreakEvenPoint& point, double tolerance) {
   const auto text = [&](std::string_view QuantityRow::*of) {
     return point.quantity != nullptr ? point.quantity->*of : std::string_view();
   };
-  record.add("quantity", text(&QuantityRow::name), "What is varied");
-  record.add("unit", text(&QuantityRow::unit), "The unit of values below");
-  record.add("given", point.given, "The value that the cluster has");
+  record.add("quantity", text(&QuantityRow::name), "Varied quantity");
+  record.add("unit", text(&QuantityRow::unit), "Unit of the values");
+  record.add("given", point.given, "Value of the given cluster");
   record.add(
-      "sentences", [&] { return describe(point, tolerance); }, "The answer in words");
-  record.list("turns", point.turns, "Each value at which the verdict turns", fill_turn);
-  record.list("curve", point.curve, "Values that were planned for, in rising order",
-              fill_elsewhere);
+      "sentences", [&] { return describe(point, tolerance); }, "Answer in words");
+  record.list("turns", point.turns, "Values at which the verdict changes", fill_turn);
+  record.list("curve", point.curve, "Simulated values, in ascending order", fill_elsewhere);
 }
 
 void fill_state(Record& record, const StateMemory& memory) {
   record.add("parameters", memory.parameters, "Parameters");
   record.add("gradients", memory.gradients, "Gradients");
-  record.add("optimizer", memory.optimizer, "States of the optimizer");
-  record.add("gathered", memory.gathered, "Layers that are gathered at a time");
+  record.add("optimizer", memory.optimizer, "Optimizer state");
+  record.add("gathered", memory.gathered, "Gathered layers");
   record.add("reductions", memory.reductions, "Inputs of reductions");
-  record.add("residuals", memory.residuals, "What codecs keep of gradients");
+  record.add("residuals", memory.residuals, "Residuals of codecs");
 }
 
-/// The time `name`, with its interval beside it. None: it is not known.
+/// Adds the time `name` and its interval; none if unknown.
 void add_time(Record& record, const std::string& name, const std::optional<double>& time_s,
               const std::optional<sim::Interval>& range, std::string_view help,
               std::string_view help_of_p10, std::string_view help_of_p90) {
@@ -171,14 +181,49 @@ void add_time(Record& record, const std::string& name, const std::optional<doubl
   record.add(name + "_p90", end(&sim::Interval::p90_s), help_of_p90);
 }
 
+void fill_throughput(Record& record, const models::Throughput& of) {
+  record.add("units_per_s", of.units_per_s, "Units trained per second");
+  record.add("unit", of.unit, "Unit: tokens, images, or what else the model is trained on");
+  record.add(
+      "mfu", of.mfu,
+      "Model FLOPs utilisation of the GPUs; null if their peak or the model's work is unknown");
+}
+
+/// Time until a plan reaches the loss that DDP has after all steps of the pilot.
+struct Pace {
+  std::string plan;  ///< "this plan", or the baseline's name
+  double to_loss_s = 0;
+  sim::Interval range;
+};
+
 /// A pilot's answer for a plan.
 struct Learnt {
-  std::string pilot;       ///< file
-  std::int64_t steps = 0;  ///< of DDP
+  std::string pilot;       ///< name of the file
+  std::int64_t steps = 0;  ///< number of DDP's steps
   StepsRatio ratio;
   double to_loss_s = 0;
   std::optional<double> today_to_loss_s;
+  std::vector<Pace> paces;
+  std::vector<LossPoint> loss;  ///< DDP's losses
 };
+
+/// Paces of the plan and of the baselines with known step times.
+std::vector<Pace> paces_of(const Comparison& progress, double steps) {
+  std::vector<Pace> paces;
+  const auto add = [&](std::string name, double step_s,
+                       const std::optional<sim::Response>& response) {
+    const sim::Interval of_step =
+        response ? sim::interval(*response, progress.spread) : sim::Interval{step_s, step_s};
+    paces.push_back({.plan = std::move(name),
+                     .to_loss_s = steps * step_s,
+                     .range = {steps * of_step.p10_s, steps * of_step.p90_s}});
+  };
+  add("this plan", *progress.planned_s, progress.planned);
+  for (const Baseline& one : progress.baselines) {
+    if (one.iteration_s) add(std::string(one.name), *one.iteration_s, one.response);
+  }
+  return paces;
+}
 
 /// The pilot's answer; empty without a pilot, or if it does not know the plan.
 std::optional<Learnt> learnt_of(const Planned& planned) {
@@ -193,7 +238,9 @@ std::optional<Learnt> learnt_of(const Planned& planned) {
                    .steps = steps,
                    .ratio = *progress.steps,
                    .to_loss_s = *progress.planned_s * of_ddp,
-                   .today_to_loss_s = {}};
+                   .today_to_loss_s = {},
+                   .paces = paces_of(progress, of_ddp),
+                   .loss = read_pilot_pictures(problem.learning->path).curve};
   if (const Baseline* const today = progress.today(problem)) {
     learnt.today_to_loss_s = *today->iteration_s * of_ddp;
   }
@@ -201,57 +248,70 @@ std::optional<Learnt> learnt_of(const Planned& planned) {
 }
 
 void fill_learnt(Record& record, const Learnt& learnt) {
-  record.add("pilot", learnt.pilot, "Its file");
-  record.add("steps", learnt.steps, "Steps of DDP, to whose loss the others refer");
-  record.add("steps_ratio", learnt.ratio.ratio, "The plan's steps over these for that loss");
+  record.add("pilot", learnt.pilot, "File of the pilot");
+  record.add("steps", learnt.steps,
+             "Number of DDP's steps; the other fields refer to DDP's loss after them");
+  record.add("steps_ratio", learnt.ratio.ratio,
+             "Steps that the plan needs for that loss, over those of DDP");
   record.add("steps_ratio_p10", learnt.ratio.p10, "The start of its 10–90 % interval");
   record.add("steps_ratio_p90", learnt.ratio.p90, "The end of its 10–90 % interval");
-  record.add("time_to_loss_s", learnt.to_loss_s, "Time of the plan's steps");
+  record.add("time_to_loss_s", learnt.to_loss_s, "Time that the plan needs for that loss");
   record.add("today_to_loss_s", learnt.today_to_loss_s,
-             "Time to that loss of what the job runs today; null: not simulated");
+             "Time to that loss of the job's present plan; null if not simulated");
+  record.list("paces", learnt.paces, "Time to DDP's final loss, for each plan",
+              [](Record& row, const Pace& pace) {
+                row.add("plan", pace.plan, "\"this plan\", or the name of a baseline");
+                row.add("to_loss_s", pace.to_loss_s, "Steps of the plan, times its step time");
+                row.add("to_loss_s_p10", pace.range.p10_s, "The start of its 10–90 % interval");
+                row.add("to_loss_s_p90", pace.range.p90_s, "The end of its 10–90 % interval");
+              });
+  record.list("loss", learnt.loss, "Smoothed losses of DDP in the pilot",
+              [](Record& row, const LossPoint& point) {
+                row.add("step", point.step, "Number of DDP's steps so far");
+                row.add("loss", point.loss, "Loss after that step");
+              });
 }
 
-/// A plan as its schedule repeats it.
+/// Adds a plan's figures over its schedule's period.
 void fill_step(Record& record, const Problem* problem, const ScheduledPlan& plan) {
   const costs::Spread spread =
       problem != nullptr ? costs::spread_of(problem->machines->profile) : costs::Spread();
   const sim::Interval range = sim::interval(plan.response, spread);
   const bool in_shards = kind_of(plan.plan.schedule) == JobKind::kSharding;
   const bool bounded = plan.lower_bound_s > 0;
-  record.add("schedule", plan.plan.schedule.text(), "When gradients are synchronised");
-  record.add("steps_per_period", plan.steps, "Steps after which that repeats");
-  record.add("topology", plan.plan.topology, "How what is compressed travels");
+  record.add("schedule", plan.plan.schedule.text(), "Schedule of the synchronisation");
+  record.add("steps_per_period", plan.steps, "Number of steps after which the schedule repeats");
+  record.add("topology", plan.plan.topology, "Topology of compressed gradients");
   record.add("shards_by", in_shards ? std::optional(plan.plan.shards_by) : std::nullopt,
-             "What carries shards; null of schedules without");
+             "Carrier of shards; null for schedules without shards");
   record.add(
       "algorithms", [&] { return plans::used_algorithms(problem->model, plan.plan); },
-      "What it compresses with");
-  record.add("compressed", plan.compressed, "Gradients that are not sent raw");
-  record.add("predicted_iteration_s", plan.iteration_s, "A step, in seconds");
-  record.add("predicted_iteration_s_p10", range.p10_s, "One step in ten is shorter");
-  record.add("predicted_iteration_s_p90", range.p90_s, "One step in ten is longer");
+      "Algorithms that the plan uses");
+  record.add("compressed", plan.compressed, "Number of gradients that are not sent raw");
+  record.add("predicted_iteration_s", plan.iteration_s, "Time of a step, in seconds");
+  record.add("predicted_iteration_s_p10", range.p10_s, "10th percentile of the step time");
+  record.add("predicted_iteration_s_p90", range.p90_s, "90th percentile of the step time");
   fill_load(record, sim::compute_utilisation(plan.response, plan.compute_s, spread), plan.traffic);
   record.add("lower_bound_s", bounded ? std::optional(plan.lower_bound_s) : std::nullopt,
-             "No plan of the schedule takes less; null where none is known");
+             "Lower bound of the step time under this schedule; null if unknown");
   record.add("gap",
              bounded ? std::optional(plan.iteration_s / plan.lower_bound_s - 1) : std::nullopt,
-             "How far above it the plan is, as a share of the bound");
-  record.add("peak_memory_bytes", plan.memory.total(), "Of a GPU");
-  record.object("peak_memory", plan.memory, "What that consists of, in bytes", fill_state);
-  record.add("gives_up", gives_up(plan), "What training gives up by it, in a sentence");
+             "Gap of the plan above the lower bound, as a share of the bound");
+  record.add("peak_memory_bytes", plan.memory.total(), "Peak memory of a GPU");
+  record.object("peak_memory", plan.memory, "Parts of that memory, in bytes", fill_state);
+  record.add("gives_up", gives_up(plan), "Effect of the schedule on training, in a sentence");
 }
 
-/// Adds what is known of the schedules that are compared, and of the plan's own.
+/// Adds data of the compared schedules, and of the plan's own.
 void fill_schedules(Record& record, const Planned& planned) {
   const ScheduleRows none;
   const ScheduleRows& rows = planned.schedules ? *planned.schedules : none;
   const Problem* const problem = planned.advice.problem;
-  constexpr const char* kWhyNot = "Why it was not chosen; null of the chosen one";
+  constexpr const char* kWhyNot = "Reason why it was not chosen; null for the chosen one";
   const auto why_not = [](const std::optional<std::string>& why) {
     return why ? std::optional(sentence(*why)) : std::nullopt;
   };
-  record.list("schedules", rows.plans,
-              "With `schedule` or `wrap`: the plan of each schedule that was asked for",
+  record.list("schedules", rows.plans, "Plan of each requested schedule; with `schedule` or `wrap`",
               [&](Record& row, const ScheduledPlan& plan) {
                 fill_step(row, problem, plan);
                 row.add(
@@ -259,17 +319,17 @@ void fill_schedules(Record& record, const Planned& planned) {
               });
   record.add(
       "chosen", [&] { return rows.plans[rows.chosen].plan.schedule.text(); },
-      "The schedule of the plan whose keys stand beside");
+      "Schedule of the plan that this document describes");
   std::vector<Baseline> of_frameworks;
   for (const Baseline& one : planned.advice.comparison.baselines) {
     if (one.iteration_s && !one.row().title.empty()) of_frameworks.push_back(one);
   }
-  record.list("baseline_plans", of_frameworks, "The plans of baselines that frameworks run",
+  record.list("baseline_plans", of_frameworks, "Plans of the baselines that frameworks run",
               [&](Record& row, const Baseline& one) {
                 fill_step(row, problem,
                           problem != nullptr ? figures_of(*problem, one.plan, one.transfer_order)
                                              : ScheduledPlan());
-                row.add("name", one.name, "The baseline");
+                row.add("name", one.name, "Name of the baseline");
               });
   record.list("left_out", rows.left_out, "Schedules that have no plan",
               [](Record& row, const LeftOutSchedule& one) {
@@ -277,7 +337,7 @@ void fill_schedules(Record& record, const Planned& planned) {
                 row.add("reason", sentence(one.reason), "Why");
               });
   record.section(!rows.wraps.empty(), [&] {
-    record.list("wraps", rows.wraps, "With several rules of `wrap`: what each leads to",
+    record.list("wraps", rows.wraps, "Result of each rule of `wrap`, if several were given",
                 [&](Record& row, const WrapRow& of) {
                   row.section(of.plan.has_value(),
                               [&] { fill_step(row, problem, of.plan.value_or(ScheduledPlan())); });
@@ -288,19 +348,19 @@ void fill_schedules(Record& record, const Planned& planned) {
                       kWhyNot);
                 });
     record.add("wrap", planned.request.request.wrap,
-               "With several rules of `wrap`: the one that was chosen");
+               "Rule of `wrap` that was chosen, if several were given");
   });
 }
 
 void fill_traced(Record& record, const models::Traced& traced) {
-  record.add("step_s", traced.step_s, "A step of the traced job, in seconds");
+  record.add("step_s", traced.step_s, "Time of a step of the traced job, in seconds");
   record.add("exposed_communication_s", traced.exposed_communication_s,
-             "What of it is communication that nothing hides");
+             "Exposed communication of that step, in seconds");
   record.add("most_gain", traced.exposed_communication_s / traced.step_s,
-             "The second's share of the first: no plan can save more");
+             "Share of exposed communication in the step, which is the most that a plan can save");
 }
 
-/// The times of the plan, of its rivals, and what is known of their order.
+/// Adds the times of the plan and its rivals, and their order.
 void fill_times(Record& record, const Planned& planned) {
   const Comparison& comparison = planned.advice.comparison;
   const auto range_of = [&](const std::optional<sim::Response>& response) {
@@ -308,24 +368,24 @@ void fill_times(Record& record, const Planned& planned) {
   };
   const auto& raw = comparison.uncompressed;
   add_time(record, "predicted_iteration_s", comparison.planned_s, range_of(comparison.planned),
-           "The simulated iteration in seconds; null if its graph is too large",
-           "One iteration in ten is shorter; null without time for an interval",
-           "One iteration in ten is longer");
+           "Simulated iteration time in seconds; null if its graph is too large",
+           "10th percentile of the iteration time; null if the budget left no time for an interval",
+           "90th percentile of the iteration time");
   add_time(record, "best_uncompressed_s", raw ? std::optional(raw->plan.iteration_s) : std::nullopt,
            raw ? range_of(raw->response) : std::nullopt,
-           "The same of the fastest known plan without compression; null where none may be used",
+           "Iteration time of the fastest known plan without compression; null if no such plan is "
+           "allowed",
            "The start of its 10–90 % interval", "The end of its 10–90 % interval");
-  record.object_if_any("traced", planned.traced, "Of a model that was imported from a trace",
-                       fill_traced);
-  record.add("lower_bound_s", comparison.lower_bound_s,
-             "No plan that the search could return takes less; null where no search simulated");
+  record.object_if_any("traced", planned.traced,
+                       "Figures of the traced job, for models imported from a trace", fill_traced);
+  record.add(
+      "lower_bound_s", comparison.lower_bound_s,
+      "Lower bound of the time of plans that the search may return; null if no search simulated");
   record.add("gap", comparison.gap(),
-             "How far above the lower bound the plan is, as a share of the bound");
-  record.add("proved_optimal", comparison.proved_optimal,
-             "Whether no such plan is faster: by search exhaustive, unless it was interrupted");
+             "Gap of the plan above the lower bound, as a share of the bound");
   record.add("evaluations", planned.advice.found.evaluations,
-             "Plans that the search simulated; 0 for search secopa");
-  record.add("search_s", planned.advice.search_s, "Seconds that the search took");
+             "Number of plans that the search simulated; 0 for search secopa");
+  record.add("search_s", planned.advice.search_s, "Duration of the search, in seconds");
   using Values = std::vector<std::pair<std::string_view, std::optional<double>>>;
   const auto of_each = [&](const auto& value_of) {
     Values values;
@@ -339,7 +399,7 @@ void fill_times(Record& record, const Planned& planned) {
     });
   };
   record.by_name("baselines", of_each([](const Baseline& one) { return one.iteration_s; }),
-                 "The iteration of each baseline", "In seconds; null: not simulated");
+                 "Iteration time of each baseline", "In seconds; null if not simulated");
   record.by_name("baselines_p10", end_of(&sim::Interval::p10_s),
                  "The starts of their 10–90 % intervals", "In seconds");
   record.by_name("baselines_p90", end_of(&sim::Interval::p90_s),
@@ -349,11 +409,19 @@ void fill_times(Record& record, const Planned& planned) {
         if (!comparison.planned || !one.response) return std::nullopt;
         return sim::saving(*comparison.planned, *one.response, comparison.spread).probability;
       }),
-      "The probability that the plan is faster than each baseline",
-      "From 0 to 1; null: not simulated");
+      "Probability that the plan is faster than each baseline",
+      "From 0 to 1; null if not simulated");
 }
 
 }  // namespace
+
+std::optional<models::Throughput> throughput_of(const Planned& planned) {
+  const Advice& advice = planned.advice;
+  if (advice.problem == nullptr || !advice.comparison.planned_s) return std::nullopt;
+  const std::uint32_t of_node = advice.problem->machines->cluster.gpus_per_node;
+  return models::throughput(advice.problem->model, advice.found.plan.nodes * of_node,
+                            *advice.comparison.planned_s);
+}
 
 std::string gives_up(const ScheduledPlan& plan) {
   const std::string text = plan.plan.schedule.gives_up();
@@ -374,27 +442,29 @@ void fill(Record& record, const Planned& planned) {
       "model", [&] { return problem->model.name; }, "The model's name");
   record.add(
       "nodes", [&] { return planned.prepared->given_nodes; }, "Nodes of the cluster");
-  record.add("schedule", found.plan.schedule.text(), "When gradients are synchronised");
-  record.add("gradients", found.plan.decisions.size(), "Gradients of the model");
+  record.add("schedule", found.plan.schedule.text(), "Schedule of the synchronisation");
+  record.add("gradients", found.plan.decisions.size(), "Number of gradients of the model");
   record.add(
       "compressed", [&] { return plans::count_compressed(problem->model, found.plan); },
-      "Gradients that are not sent raw");
-  record.add("topology", found.plan.topology, "How what is compressed travels");
-  record.add("raw_topology", raw_topology_of(found.plan), "How what is raw travels");
+      "Number of gradients that are not sent raw");
+  record.add("topology", found.plan.topology, "Topology of compressed gradients");
+  record.add("raw_topology", raw_topology_of(found.plan), "Topology of raw gradients");
   record.add("advice", to_string(advice.verdict.answer),
-             "compress, do not compress, too close to call, or too uncertain");
+             "Verdict: compress, do not compress, too close to call, or too uncertain");
   record.add("advice_probability", advice.verdict.probability,
-             "The probability of what is advised; null where the advice does not depend on times, "
-             "or they are too uncertain");
+             "Probability of the verdict; null if the verdict does not depend on times, or they "
+             "are too uncertain");
   record.add("verdict", sentence(advice.verdict.sentence),
-             "The advice in a sentence, as the report has it");
+             "Verdict in a sentence, as in the report");
   fill_times(record, planned);
+  record.object_if_any("throughput", throughput_of(planned),
+                       "Throughput of all GPUs together; only for models with a batch",
+                       fill_throughput);
   record.object_if_any("learning", learnt_of(planned),
-                       "With `pilot`, where it knows the plan: time to the loss that DDP has",
-                       fill_learnt);
+                       "Time to DDP's loss; with `pilot`, if it knows the plan", fill_learnt);
   record.add(
       "peak_memory_bytes", [&] { return memory_of(*problem, found.plan).total(); },
-      "Of a GPU, without activations");
+      "Peak memory of a GPU, without activations");
   record.section(planned.schedules.has_value(), [&] {
     fill_step(
         record, problem,
@@ -405,19 +475,20 @@ void fill(Record& record, const Planned& planned) {
            problem != nullptr ? &problem->model : nullptr);
   fill_analysis(record, problem, advice.analysis);
   record.object_if_any("break_even", planned.break_even,
-                       "With `break_even`: where the verdict turns",
+                       "Values at which the verdict changes; with `break_even`",
                        [&](Record& row, const BreakEvenPoint& point) {
                          fill_break_even(row, point, problem != nullptr ? problem->tolerance : 0);
                        });
-  record.section(planned.request.advise,
-                 [&] { record.add("in_words", planned.in_words, "With `advise`: sentences"); });
-  // The page itself is made of a document without it.
+  record.section(planned.request.advise, [&] {
+    record.add("in_words", planned.in_words, "Advice in sentences; with `advise`");
+  });
+  // The page itself comes from a document without it.
   record.section(planned.request.page && !planned.page.empty(),
-                 [&] { record.add("page", planned.page, "With `page`: the report as HTML"); });
+                 [&] { record.add("page", planned.page, "Report as HTML; with `page`"); });
 }
 
 constinit const ResultForm kPlanForm = {
-    "plan", "A plan", "Of a plan request, unless it asks for bandwidths or a broadcast",
+    "plan", "A plan", "Result of a plan request, unless it asks for bandwidths or a broadcast",
     schema_of<Planned>};
 
 io::Document document(const Planned& planned) { return document_of(planned); }

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "casync/topology.hpp"
 #include "planner/advice/break_even_point.hpp"
@@ -15,7 +17,7 @@ using namespace planner;
 
 namespace {
 
-/// The kinds of the schedules are known, and all of them shard, or none does.
+/// True if the schedules' kinds are known, and all of them are sharded; shards_nothing(): none is.
 bool shards_only(const PlanRequest& of) {
   const auto shards = [](JobKind kind) { return kind == JobKind::kSharding; };
   return !of.kinds.empty() && std::ranges::all_of(of.kinds, shards);
@@ -27,13 +29,13 @@ bool shards_by_library(const PlanRequest& of) {
   return shards_only(of) && of.known_shards_by() == casync::kLibrary;
 }
 
-/// The search for plans of averages in every step; null: they are not asked for.
+/// Search for averages in every step; null if these are not requested.
 const SearchRow* search_of(const PlanRequest& of) {
   const bool averages = std::ranges::find(of.kinds, JobKind::kAveraging) != of.kinds.end();
   return averages ? &find_search(of.request.search_name()) : nullptr;
 }
 
-/// The cases in which fields of a plan request do not count, with the reasons.
+/// Cases in which fields of a plan request do not count, with the reasons.
 struct Cases {
   using Of = const PlanRequest&;
   Of request;
@@ -42,24 +44,24 @@ struct Cases {
   }
 
   Case broadcasts = in([](Of of) { return of.job == "broadcast"; },
-                       "is of plans that average gradients: leave it out, or take `job` mean");
-  Case no_computation =
-      in([](Of of) { return of.job == "broadcast"; },
-         "is of no use, since a broadcast waits for no computation: leave it out");
+                       "applies to plans that average gradients: leave it out, or take `job` mean");
+  Case no_computation = in([](Of of) { return of.job == "broadcast"; },
+                           "has no use, since a broadcast waits for no computation: leave it out");
   Case averages = in([](Of of) { return of.job != "broadcast"; },
-                     "is for `job` broadcast: add that, or leave it out");
-  Case bandwidths = in([](Of of) { return of.required_bandwidth; },
-                       "is of a plan, and `required_bandwidth` finds none: leave one of them out");
+                     "applies to `job` broadcast: add that, or leave it out");
+  Case bandwidths =
+      in([](Of of) { return of.required_bandwidth; },
+         "applies to a plan, and `required_bandwidth` finds none: leave one of them out");
   Case no_search =
       in([](Of of) { return of.required_bandwidth; }, "`required_bandwidth` searches no plan");
   Case given_plan = in([](Of of) { return !of.request.analysis.plan.empty(); },
-                       "makes plans anew, and `plan` gives one: leave one of them out");
-  Case not_robust = in([](Of of) { return !of.request.analysis.robust; }, "it is for `robust`");
+                       "needs new plans, and `plan` gives one: leave one of them out");
+  Case not_robust = in([](Of of) { return !of.request.analysis.robust; }, "it applies to `robust`");
   Case own_search = in([](Of of) { return !of.kinds.empty() && search_of(of) == nullptr; },
-                       "plans of schedules have a search of their own");
+                       "plans of schedules have their own search");
   Case no_budget = [&of = request] {
     const SearchRow* const search = search_of(of);
-    if (search == nullptr || search->has_budget || search->optimises) return std::string();
+    if (search == nullptr || search->optimises) return std::string();
     return fmt::format("search {} does not iterate", search->name);
   };
   Case no_passes = in(
@@ -68,34 +70,37 @@ struct Cases {
         const bool searches = search != nullptr && of.request.analysis.plan.empty();
         return !of.kinds.empty() && !(searches && search->optimises);
       },
-      "passes run after searches that optimise, and there is none");
+      "passes run only after searches that optimise");
   Case only_messages = in([](Of of) { return shards_only(of) && !shards_by_library(of); },
-                          "shards go as `shards_by` says");
-  Case only_collectives =
-      in(shards_by_library, "shards go by a library's collectives, one at a time on each network");
+                          "messages carry the shards, as `shards_by` says");
+  Case only_collectives = in(
+      shards_by_library, "a library's collectives carry the shards, one at a time on each network");
   Case no_shards =
       in(shards_nothing,
-         "is of sharded schedules, such as `schedule` fsdp: give one, or leave it out");
-  Case no_layers =
-      in([](Of of) { return of.schedules.empty() && of.request.analysis.plan.empty(); },
-         "is of layers, which ddp has not: give `schedule`, such as fsdp, or leave it out");
-  Case no_gpu_memory = in([](Of of) { return of.gpu_memory.empty(); },
-                          "is of `gpu_memory`: give both, or leave it out");
+         "applies to sharded schedules, such as `schedule` fsdp: give one, or leave it out");
+  Case no_layers = in(
+      [](Of of) { return of.schedules.empty() && of.request.analysis.plan.empty(); },
+      "applies to layers, which ddp does not have: give `schedule`, such as fsdp, or leave it out");
+  Case no_gpu_memory = in([](Of of) { return of.gpu_memory.empty() && of.hosts.size() < 2; },
+                          "needs `gpu_memory`: give both, or leave it out");
+  Case several_hosts = in([](Of of) { return of.hosts.size() > 1; },
+                          "applies to a plan, and several `hosts` compare the job's present plan: "
+                          "leave it out, or give one number of hosts");
   Case no_bandwidths = in([](Of of) { return !of.required_bandwidth; },
-                          "is of `required_bandwidth`: give that too, or leave it out");
+                          "needs `required_bandwidth`: give that too, or leave it out");
 };
 
 void add(Fields& made, AnalysisOptions& options, const Cases& cases) {
   made.under(headings::kQuestions, cases.broadcasts, cases.bandwidths);
   made.add("explain", &options.explain,
-           "Say for every gradient why the plan treats it as it does, what the next best option "
-           "would cost, and how much memory the plan takes");
+           "Explain each gradient's decision, the cost of the second-best decision, and the plan's "
+           "memory");
   made.add("compare", &options.compare,
-           "Compare the plan with this one (a file, or none, all, fp16 …): times, bytes, and what "
-           "each difference alone is worth");
+           "Compare the plan with this one (a file, or none, all, fp16 …): times, bytes, and the "
+           "cost of each difference alone");
   made.add("plan", &options.plan,
-           "Explain or compare this plan (a file or a name) instead of searching one; "
-           "nothing is written");
+           "Explain or compare this plan (a file or a name) instead of searching one; no file is "
+           "written");
   made.add("robust", &options.robust,
            "Choose the plan with the best 90th percentile of the iteration time, under "
            "`jitter` and `bandwidth_uncertainty`");
@@ -104,17 +109,58 @@ void add(Fields& made, AnalysisOptions& options, const Cases& cases) {
            "samples:FILE (as in hipress-sim)")
       .idle(cases.not_robust);
   made.add("bandwidth_uncertainty", &options.bandwidth_uncertainty,
-           "How uncertain the links' bandwidth is: 0.2 for 80 to 120 % of it")
+           "Uncertainty of the links' bandwidth, as a share: 0.2 for 80 to 120 % of it")
       .between(0, kMaxUncertainty)
       .idle(cases.not_robust);
   made.add("replicas", &options.replicas,
-           "Draws that plans are compared on; more: steadier percentiles (default: 100)")
+           "Number of draws for comparing plans; a larger number gives steadier percentiles "
+           "(default: 100)")
       .from(1, kMaxReplicas)
       .idle(cases.not_robust);
-  made.add("disable_pass", &options.disabled_passes,
-           "Passes to leave out, which polish the plan after search timeline, separated by commas")
+  made.add(
+          "disable_pass", &options.disabled_passes,
+          "Passes to leave out, separated by commas; passes improve the plan after search timeline")
       .under(headings::kSearch)
       .idle(cases.no_passes);
+}
+
+/// Refuses all other fields of a request that compares numbers of hosts. `page` is a question of
+/// packages, which ask for it always.
+void refuse_beside_hosts(Fields& fields, const Cases& cases) {
+  static const std::set<std::string_view> kUsed = {"input",
+                                                   "machine",
+                                                   "hosts",
+                                                   "gpus",
+                                                   "profile",
+                                                   "cluster",
+                                                   "bandwidth",
+                                                   "latency",
+                                                   "overhead",
+                                                   "gpu_bandwidth",
+                                                   "network",
+                                                   "scale_kernels",
+                                                   "schedule",
+                                                   "wrap",
+                                                   "today",
+                                                   "batch",
+                                                   "seq",
+                                                   "dtype",
+                                                   "checkpoint",
+                                                   "micro_steps",
+                                                   "mfu",
+                                                   "tokens_per_s",
+                                                   "forward",
+                                                   "per_gradient",
+                                                   "compute_time",
+                                                   "assume_cost",
+                                                   "gpus_per_node",
+                                                   "page",
+                                                   "optimizer",
+                                                   "gpu_memory",
+                                                   "activation_memory"};
+  for (Field& field : fields) {
+    if (!kUsed.contains(field.name)) field.not_for(cases.several_hosts);
+  }
 }
 
 /// "adamw (two moments in fp32), …".
@@ -133,29 +179,30 @@ Fields fields(PlanRequest& request) {
   const Cases cases{.request = request};
   made.under(headings::kJob);
   made.add("input", &request.request.input,
-           "Gradients: name,elements lines, CSV, model YAML or a shipped model")
+           "Gradients: name,elements lines, CSV, model YAML, a model's name, or a description of "
+           "one: config.json, *.safetensors, *.onnx, a listing of names and shapes")
       .with_default();
   made.under(headings::kBroadcast);
   made.add("job", &request.job,
-           "What is planned: mean (gradients are averaged), or broadcast (one node's tensors "
-           "go to all others: parameters at the start, weights to samplers)")
+           "Kind of plan: mean (gradients are averaged), or broadcast (one node's tensors go to "
+           "all others: parameters at the start, weights to samplers)")
       .one_of({"mean", "broadcast"})
       .with_default();
   BroadcastRequest& broadcast = request.broadcast;
   made.under(headings::kBroadcast, cases.averages);
-  made.add("bytes", &broadcast.bytes, "Size of the one tensor that is broadcast, say 64MB");
+  made.add("bytes", &broadcast.bytes, "Size of the single tensor to broadcast, say 64MB");
   made.add("root", &broadcast.root, "Node that broadcasts (default: 0)").from(0, UINT32_MAX);
   made.add("chunks", &broadcast.chunks,
-           "Chunks of the largest tensor of a broadcast (default: the best of all counts)")
+           "Number of chunks of a broadcast's largest tensor (default: the best of all counts)")
       .from(1, kMaxNodes);
-  made.add("lossless", &broadcast.lossless, "Refuse algorithms that change what is broadcast");
+  made.add("lossless", &broadcast.lossless,
+           "Refuse algorithms that change the values of a broadcast");
   made.under(headings::kPlan);
   made.add("topology", &request.request.topology,
-           fmt::format("How gradients travel: {}, of which allreduce carries only raw, "
+           fmt::format("Topology of gradients: {}, of which allreduce carries only raw, "
                        "half-precision and low-rank gradients; BEST tries all of them, with "
-                       "all-reduce for what stays raw (search timeline), and is the default with a "
-                       "`machine`. A broadcast takes {}, "
-                       "which encodes anew on every node, for comparison, or BEST, its default",
+                       "all-reduce for raw gradients (search timeline), and is the default with a "
+                       "`machine`. A broadcast takes {}, or BEST, its default",
                        casync::topology_names(casync::Operation::kMean),
                        casync::topology_names(casync::Operation::kBroadcast)))
       .with_default()
@@ -164,6 +211,9 @@ Fields fields(PlanRequest& request) {
   made.add("nnodes", &request.request.nodes, "Number of nodes (default: the cluster's, else 16)")
       .from(1, kMaxNodes);
   add(made, request.request.machines, "default: published with SeCoPa");
+  Field& hosts = made.at("hosts");
+  hosts.to = &request.hosts;
+  hosts.help += "; several numbers, 1,2,4, compare the gain of each added host, without a plan";
   add(made, request.request.times, cases.no_computation);
   add_job(made, request.request.times, cases.no_computation);
   made.under(headings::kPlan);
@@ -171,19 +221,17 @@ Fields fields(PlanRequest& request) {
            "Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or "
            "none; 'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average "
            "gradients, except dgc with a momentum, which is an optimizer of its own (default: the "
-           "`pilot`'s, else those that are known not to slow learning, int8block,fp16 "
-           "(int8block,bf16 of "
-           "sharded schedules), and coarser "
-           "ones that `coarsest` asks for; of `search` secopa onebit,fp16; of a broadcast those "
-           "that lose nothing)");
+           "`pilot`'s, or else those known not to slow learning: int8block,fp16, or int8block,bf16 "
+           "for sharded schedules, and coarser ones as `coarsest` allows; for `search` secopa "
+           "onebit,fp16; for a broadcast the lossless ones)");
   made.under(headings::kPlan, cases.broadcasts);
   made.add("pilot", &request.request.pilot,
-           "File of python -m hipress.pilot, which has measured how many more steps the job needs "
-           "with each algorithm: the plan is then the one that reaches DDP's loss soonest")
+           "File written by python -m hipress.pilot, with the steps that the job needs under each "
+           "algorithm; the plan is then the one that reaches DDP's loss soonest")
       .file();
   made.add("write", &request.request.write,
-           "Which plan is written when the advice is not to compress: advised (the best one "
-           "without compression), or fastest")
+           "Plan to write if the advice is not to compress: advised (the best one without "
+           "compression), or fastest")
       .one_of({"advised", "fastest"})
       .under(headings::kOutput)
       .with_default()
@@ -192,7 +240,7 @@ Fields fields(PlanRequest& request) {
            "Leave out algorithms that give up more than this one: " + describe_accuracy_order());
   made.add(
           "accuracy", &request.request.accuracy,
-          "How coarse a program is, in the order of `coarsest`: as coarse as an algorithm, "
+          "Coarseness of a program, in the order of `coarsest`: as coarse as an algorithm, "
           "tern.pse=terngrad, or from 1 (fp16) to 4 (dgc), the default; may be given several times")
       .repeated();
   made.under(headings::kSearch, cases.broadcasts);
@@ -201,21 +249,21 @@ Fields fields(PlanRequest& request) {
                " (default: timeline with a profile or cluster, else secopa)")
       .idle(cases.no_search, cases.own_search);
   made.add("grouping", &request.request.grouping,
-           "Whether the search also forms bulk groups and batches: any, none, or auto (any, unless "
-           "the output is a text, which cannot hold them)")
+           "Use of bulk groups and batches: any, none, or auto (any, unless the output is a text, "
+           "which cannot hold them)")
       .one_of({"any", "none", "auto"})
       .with_default()
       .idle(cases.no_search, cases.own_search);
   made.add("transfer_order", &request.request.transfer_order,
-           "Which waiting message goes first: ready or need (as in hipress-sim), or the better of "
-           "the two (best). A given plan keeps its own order unless this option is set")
+           "Order of waiting messages: ready or need (as in hipress-sim), or the better of the two "
+           "(best). A given plan keeps its own order unless this option is set")
       .one_of({"ready", "need", "best"})
       .under(headings::kPlan)
       .with_default()
       .idle(cases.no_search, cases.own_search);
   made.under(headings::kMachines);
   made.add("network", &request.request.network,
-           "How transfers share links: port (one message at a time) or fair (max-min)")
+           "Sharing of links by transfers: port (one message at a time) or fair (max-min)")
       .with_default()
       .idle(cases.only_collectives);
   made.under(headings::kSearch);
@@ -231,7 +279,7 @@ Fields fields(PlanRequest& request) {
       .idle(cases.no_search, cases.no_budget);
   made.under(headings::kSearch, cases.broadcasts);
   made.add("tolerance", &request.request.tolerance,
-           "How much longer an iteration may take, as a share, in exchange for compressing less")
+           "Share by which an iteration may be longer in exchange for less compression")
       .between(0, kMaxTolerance)
       .with_default();
   made.add("seed", &request.request.seed, "Seed of the search's random moves")
@@ -240,11 +288,11 @@ Fields fields(PlanRequest& request) {
       .idle(cases.no_search, cases.own_search);
   made.under(headings::kSearch);
   made.add("jobs", &request.request.jobs,
-           "Threads that simulate (default: one per core, at most 4)")
+           "Number of simulating threads (default: one per core, at most 4)")
       .from(1, kMaxJobs);
   made.under(headings::kPlan, cases.broadcasts);
   made.add("schedule", &request.schedules,
-           "When gradients are synchronised: " + describe_schedules() +
+           "Schedule of the synchronisation: " + describe_schedules() +
                ". Several schedules are compared, and so are several values of a parameter with | "
                "between them; BEST compares ddp, fsdp and hsdp (default: ddp)")
       .repeated();
@@ -252,46 +300,45 @@ Fields fields(PlanRequest& request) {
       .repeated()
       .not_for(cases.no_layers);
   made.add("shards_by", &request.shards_by,
-           "What carries the shards of sharded schedules and of their baselines: a library's "
-           "collectives (library), or messages between nodes, around a ring (ring) or straight to "
-           "their owners (direct) (default: library)")
+           "Carrier of shards, for sharded schedules and their baselines: a library's collectives "
+           "(library), or messages between nodes, around a ring (ring) or straight to their owners "
+           "(direct) (default: library)")
       .not_for(cases.no_shards);
   made.add("gpu_memory", &request.gpu_memory,
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
-           "state take more are not chosen (default: whatever is needed)")
+           "state need more are not chosen (default: no limit; several `hosts`: the machine's)")
       .under(headings::kMachines);
   made.add("activation_memory", &request.activation_memory,
-           "Of `gpu_memory`, what activations take, such as 20GB (default: what the model says)")
+           "Part of `gpu_memory` that activations take, such as 20GB (default: the model's value)")
       .under(headings::kMachines)
       .not_for(cases.no_gpu_memory);
   made.add("today", &request.today,
-           "What the job runs today, of which the verdict says what a plan saves: a baseline such "
-           "as "
-           "ddp_fp16 or fsdp2 (default: ddp, and of sharded schedules fsdp2_mixed, or fsdp2 of a "
+           "Baseline that the job runs now, such as ddp_fp16 or fsdp2, to which the verdict "
+           "compares the plan (default: ddp; for sharded schedules fsdp2_mixed, or fsdp2 for a "
            "model in half precision)")
       .under(headings::kJob)
       .idle(cases.no_search);
   made.add("optimizer", &request.optimizer,
-           "Optimizer whose state is counted as memory: " + describe_optimizers())
+           "Optimizer whose state counts as memory: " + describe_optimizers())
       .under(headings::kJob)
       .with_default();
   made.under(headings::kQuestions, cases.broadcasts);
-  made.add("required_bandwidth", &request.required_bandwidth,
-           "Instead of a plan, find the least bandwidth at which computation takes each share of "
-           "the "
-           "time in `utilization`, for each `schedule` and `algorithm` (by default uncompressed)");
+  made.add(
+      "required_bandwidth", &request.required_bandwidth,
+      "Find, instead of a plan, the least bandwidth at which computation takes each share of the "
+      "time in `utilization`, for each `schedule` and `algorithm` (by default uncompressed)");
   made.add("utilization", &request.utilization,
-           "Shares of the time that computation is to take, for `required_bandwidth`, separated by "
-           "commas; a larger share needs faster links (default: 50%,80%,90%,95%,99%)")
+           "Computation's shares of the time, for `required_bandwidth`, separated by commas; a "
+           "larger share needs faster links (default: 50%,80%,90%,95%,99%)")
       .not_for(cases.no_bandwidths);
   made.add("break_even", &request.break_even,
-           "Also say at which value of this quantity compressing begins or ceases to pay, with an "
-           "interval and the curve; plans are searched anew for every value: " +
+           "Quantity to vary: find the values at which compression begins or ceases to pay, with "
+           "an interval and the curve; plans are searched anew for every value: " +
                quantity_names())
       .not_for(cases.bandwidths, cases.given_plan);
   made.add("advise", &request.advise,
-           "Also say in words what bounds the job, what other machines and another schedule would "
-           "bring, and when not to compress")
+           "Add advice in words: the job's bottleneck, the best bucket_cap_mb of DDP or wrapping "
+           "of FSDP, the effect of other machines and another schedule, and when not to compress")
       .not_for(cases.bandwidths, cases.given_plan);
   made.under(headings::kOutput);
   made.add("output", &request.output, "Plan to write: SeCoPa's text, or X.yaml with everything")
@@ -303,10 +350,11 @@ Fields fields(PlanRequest& request) {
            "Page to write, such as report.html: verdict, predicted timeline and plan in one file "
            "to share, which a browser opens without a network (default: none)")
       .file();
-  made.under(headings::kOutput);  // a page that does not exist is left out
+  made.under(headings::kOutput);  // a missing page is left out
   made.add("page", &request.page, "Put the page of `report` into the result, as `page`");
   add(made, request.request.trust);
   add(made, request.request.analysis, cases);
+  refuse_beside_hosts(made, cases);
   return made;
 }
 

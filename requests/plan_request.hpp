@@ -10,12 +10,12 @@
 #include "planner/advice/request.hpp"
 #include "requests/field.hpp"
 
-/// The request "plan", which hipress-plan makes of its command line.
+/// The request "plan"; hipress-plan makes it from its command line.
 namespace hipress::requests {
 
-/// What job broadcast asks for.
+/// Fields of job broadcast.
 struct BroadcastRequest {
-  std::string bytes = {};  ///< of one tensor; empty: `input` says what is sent
+  std::string bytes = {};  ///< size of one tensor; empty: `input` gives the tensors
   std::optional<std::uint32_t> root = {};
   std::optional<std::int32_t> chunks = {};
   bool lossless = false;
@@ -26,31 +26,40 @@ struct PlanRequest {
   std::string job = "mean";
   BroadcastRequest broadcast;
   GivenFields given = {};
-  /// Kinds of the schedules that are asked for; empty: they are not known yet.
+  /// Kinds of the requested schedules; empty: unknown yet.
   std::vector<planner::JobKind> kinds = {};
+  /// Numbers of hosts of the machine. Several numbers are compared (requests/hosts.hpp), without a
+  /// plan.
+  std::vector<std::uint32_t> hosts = {};
   std::vector<std::string> schedules;  ///< none: ddp
-  std::vector<std::string> wraps;      ///< rules of which each becomes `request.wrap`
+  std::vector<std::string> wraps;      ///< rules for `request.wrap`, to be compared
   std::string shards_by;               ///< Plan::shards_by in any case; empty: a library
   bool required_bandwidth = false;
-  std::string utilization;  ///< "50%,95%"; of required_bandwidth
-  std::string gpu_memory;   ///< "80GB", of each GPU; empty: whatever is needed
+  std::string utilization;  ///< "50%,95%", for required_bandwidth
+  std::string gpu_memory;   ///< "80GB", for each GPU; empty: unlimited
   std::string optimizer = "adamw";
-  std::string break_even;  ///< a row of planner::quantities(); empty: not asked for
+  std::string break_even;  ///< row of planner::quantities(); empty: not requested
   bool advise = false;
 
-  std::string today;              ///< baseline that savings are of; empty: the kind's default
-  std::string activation_memory;  ///< "20GB", of each GPU, beside the plan's state
+  std::string today;              ///< reference of savings; empty: the default of the kind
+  std::string activation_memory;  ///< "20GB", for each GPU, beside the plan's state
 
-  /// Plan::shards_by. std::invalid_argument for what carries no shards.
+  /// Value for Plan::shards_by. std::invalid_argument for a topology that carries no shards.
   std::string known_shards_by() const {
     return shards_by.empty() ? std::string(casync::kLibrary) : casync::known_shards_by(shards_by);
   }
-  /// The plan to write; empty: none is, and the plan may be all that a YAML can say.
+  /// File for the plan; empty: none, and the plan may use all features of a YAML.
   std::string output;
-  std::string report;  ///< page to write; empty: none is
-  bool page = false;   ///< the result has that page as text, too
+  std::string report;  ///< file for the page; empty: none
+  bool page = false;   ///< includes the page in the result
 
   bool makes_page() const { return page || !report.empty(); }
+  /// Options on machines, with `hosts` if it is one number.
+  costs::MachineOptions machines() const {
+    costs::MachineOptions made = request.machines;
+    if (hosts.size() == 1) made.hosts = hosts.front();
+    return made;
+  }
   bool is_given(std::string_view field) const { return given.contains(field); }
   bool yaml() const { return output.empty() || io::is_yaml_name(output); }
   planner::PlanForm form() const {
@@ -58,10 +67,10 @@ struct PlanRequest {
   }
 };
 
-/// Its fields; they point into the request.
+/// Fields of the request; they point into it.
 Fields fields(PlanRequest& request);
 
-/// io::InputError for a field that the request cannot have, as far as is known of its kinds.
+/// io::InputError for a field that does not fit the request's kinds, as known so far.
 inline void refuse_unfit(PlanRequest request) { refuse_unfit(fields(request)); }
 
 }  // namespace hipress::requests

@@ -16,39 +16,41 @@
 
 namespace hipress::requests {
 
-/// Outcome of one of several rules that make layers.
+/// Result for one of several rules for layers.
 struct WrapRow {
   std::string rule;
-  std::optional<planner::ScheduledPlan> plan;  ///< the chosen one; none: nothing fits
-  std::string not_chosen;                      ///< why; empty: it is
+  std::optional<planner::ScheduledPlan> plan;  ///< chosen plan; none: nothing fits
+  std::string not_chosen;                      ///< reason; empty: chosen
 };
 
-/// The plans of all schedules that a request compares.
+/// Plans of all schedules that a request compares.
 struct ScheduleRows {
-  std::vector<planner::ScheduledPlan> plans;  ///< one for each schedule
-  std::size_t chosen = 0;                     ///< of `plans`
+  std::vector<planner::ScheduledPlan> plans;  ///< one per schedule
+  std::size_t chosen = 0;                     ///< index into `plans`
   std::vector<LeftOutSchedule> left_out;      ///< schedules without a plan
-  std::vector<WrapRow> wraps;                 ///< of several rules
+  std::vector<WrapRow> wraps;                 ///< results of several rules
 };
 
-/// A plan, and what is known of it.
+/// A plan with its results.
 struct Planned {
-  PlanRequest request;  ///< with the rule of layers that was chosen
+  PlanRequest request;  ///< with the chosen rule for layers
   std::unique_ptr<planner::PreparedRequest> prepared;
   planner::Advice advice;
-  std::optional<ScheduleRows> schedules = {};  ///< none: the request compares none, and is of ddp
-  std::optional<models::Traced> traced = {};   ///< of the job that the model was made of
-  std::optional<planner::BreakEvenPoint> break_even = {};  ///< none: not asked for
-  std::vector<std::string> in_words = {};                  ///< the advice; empty: not asked for
-  std::string page = {};  ///< HTML, where the request has `report` or `page` (requests/report.hpp)
+  std::optional<ScheduleRows> schedules = {};  ///< none: only ddp, without a comparison
+  std::optional<models::Traced> traced = {};   ///< for the job that the model was made from
+  std::optional<planner::BreakEvenPoint> break_even = {};  ///< none: not requested
+  std::vector<std::string> in_words = {};                  ///< advice; empty: not requested
+  std::string page = {};  ///< HTML, with `report` or `page` (requests/report.hpp)
 
-  /// "takes 12.0 % longer": why this one of the schedules' plans is not the chosen one; none: it
-  /// is.
+  /// Reason why `plan` is not the chosen one: "takes 12.0 % longer"; none: it is.
   std::optional<std::string> why_not_chosen(const planner::ScheduledPlan& plan) const;
 };
 
-/// "local(steps=100): ranks train alone …", what the plan's schedule gives up; empty: nothing.
+/// Losses by the plan's schedule: "local(steps=100): ranks train alone …"; empty: none.
 std::string gives_up(const planner::ScheduledPlan& plan);
+
+/// Throughput under the plan; empty if the model has no batch, or the plan was not simulated.
+std::optional<models::Throughput> throughput_of(const Planned& planned);
 
 /// Document that --json prints.
 io::Document document(const Planned& planned);

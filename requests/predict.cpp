@@ -28,7 +28,7 @@ unsigned jobs_of(const SimulateRequest& line) {
   return line.jobs > 0 ? line.jobs : static_cast<unsigned>(io::usable_cores().size());
 }
 
-/// What would make the graph of this scenario smaller.
+/// Advice on making the scenario's graph smaller.
 std::string smaller(const Scenario& scenario, casync::Folding folding,
                     const SimulateRequest& line) {
   using casync::Foldability;
@@ -55,8 +55,8 @@ void expand(const Scenario& scenario, const SimulateRequest& line, Prediction& p
                                       std::pair("`export_chakra`", !line.chakra.empty())}) {
     if (!given) continue;
     if (line.fold == "always") {
-      throw io::InputError(
-          fmt::format("{} shows every node, `fold` always one: leave one of them out", option));
+      throw io::InputError(fmt::format(
+          "{} shows every node, `fold` always only one: leave one of them out", option));
     }
     fold = Fold::kNever;
   }

@@ -24,7 +24,7 @@ namespace {
 
 using profiler::Part;
 
-/// True where the length of the algorithm's messages varies with the data.
+/// True if the length of the algorithm's messages varies with the data.
 bool is_lossless(const std::string& algorithm) {
   const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
   return row != nullptr && row->lossless;
@@ -49,7 +49,7 @@ Part part_of(const ProfileRequest& request) {
   return request.anew == "cores" ? Part::kCores : Part::kLinks;
 }
 
-/// The numbers of a sample; none without one. io::InputError for a file that holds none.
+/// Numbers of a sample; empty without one. io::InputError for an invalid file.
 std::vector<float> read_sample(const std::string& path) {
   if (path.empty()) return {};
   const std::string bytes = io::read_file(path);
@@ -64,8 +64,8 @@ std::vector<float> read_sample(const std::string& path) {
   return values;
 }
 
-/// Puts what the sample comes to into every row of an algorithm whose messages vary. io::InputError
-/// if there is none.
+/// Adds the sample's message share to every algorithm with messages of varying length.
+/// io::InputError if the profile has no such algorithm.
 void apply_sample(const std::vector<float>& values, costs::Profile& profile, const Hooks& hooks) {
   bool found = false;
   for (auto& [name, costs] : profile.codecs) {
@@ -81,8 +81,7 @@ void apply_sample(const std::vector<float>& values, costs::Profile& profile, con
       "`algorithm` lossless");
 }
 
-/// This process's end of the job that a launcher started, which ranks with another base do not
-/// join; null without one.
+/// Endpoint in the launcher's job, which rejects ranks with another base; null without a job.
 std::unique_ptr<transport::Endpoint> connect(const ProfileRequest& request,
                                              transport::JobOptions options, int passes,
                                              const std::optional<costs::Profile>& base,
@@ -96,7 +95,7 @@ std::unique_ptr<transport::Endpoint> connect(const ProfileRequest& request,
   return job::connect_rank(transport, options, kCollectives);
 }
 
-/// Collective in a job.
+/// Returns a function that runs the probes. Collective in a job.
 std::function<costs::Probes()> probe_of(const ProfileRequest& request,
                                         transport::Endpoint* endpoint) {
   const replay::ProbeOptions probes = {
@@ -107,7 +106,7 @@ std::function<costs::Probes()> probe_of(const ProfileRequest& request,
   };
 }
 
-/// Measures; with a base, what is to be measured anew.
+/// Measures everything or, with a base, the parts to renew.
 costs::Profile measure(const ProfileRequest& request, const std::optional<io::Launch>& launch,
                        const transport::JobOptions& job, const std::optional<costs::Profile>& base,
                        const Hooks& hooks) {
@@ -157,8 +156,8 @@ Profiled run(const ProfileRequest& request, const Hooks& hooks) {
   const std::vector<std::string> algorithms = algorithms_of(request);
   if (!sample.empty() && request.base.empty() && std::ranges::none_of(algorithms, is_lossless)) {
     throw io::InputError(
-        "`sample` is of algorithms whose messages vary with the data, and "
-        "`algorithm` names none: add lossless");
+        "`sample` needs an algorithm whose messages vary with the data, and `algorithm` names "
+        "none: add lossless");
   }
   const transport::JobOptions job = job_options(request.ranks, launch, hooks);
   std::optional<costs::Profile> base;
@@ -171,8 +170,9 @@ Profiled run(const ProfileRequest& request, const Hooks& hooks) {
   if (made.reports && measures && new_cores && made.profile.cores > 0 &&
       made.profile.link.core_s_per_byte == 0) {
     warn(hooks,
-         "no core time of transfers could be told, so that predictions take them to cost the cores "
-         "nothing: measure again while nothing else runs, or take one machine's profile as `base`");
+         "core times of transfers could not be measured, so predictions assume that transfers need "
+         "no core time: measure again while nothing else runs, or take one machine's profile as "
+         "`base`");
   }
   write(request, made);
   return made;

@@ -13,20 +13,20 @@
 #include "requests/record.hpp"
 #include "transport/endpoint.hpp"
 
-/// The request "profile", which hipress-profile makes of its command line.
+/// The request "profile"; hipress-profile makes it from its command line.
 namespace hipress::requests {
 
-/// Times that all is measured again where the machine's speed changed, and with `quick`.
+/// Number of repetitions after a change of the machine's speed, by default and with `quick`.
 inline constexpr std::int32_t kAgain = 3, kAgainQuick = 1;
 
 struct ProfileRequest {
   std::string device = "cpu", transport{transport::kDefaultTransport};
-  std::vector<std::string> algorithms;  ///< lists, separated by commas; none: all
-  std::uint32_t nnodes = 0;             ///< 0: the launcher's, or four threads
-  std::string output;                   ///< empty: no profile is written
+  std::vector<std::string> algorithms;  ///< lists separated by commas; empty: all
+  std::uint32_t nnodes = 0;             ///< 0: the launcher's number, or four threads
+  std::string output;                   ///< empty: no file is written
   std::string base;
-  std::string anew;    ///< empty: links, with a base
-  std::string sample;  ///< a file of fp32 numbers
+  std::string anew;    ///< empty: links if a base is given
+  std::string sample;  ///< file of fp32 numbers
   RankOptions ranks{.job = "hipress-profile"};
   double timeout_s = 60;
   bool quick = false;
@@ -35,21 +35,21 @@ struct ProfileRequest {
   GivenFields given = {};
 };
 
-/// Its fields; they point into the request.
+/// Fields of the request; they point into it.
 Fields fields(ProfileRequest& request);
 
-/// What was measured. All ranks have the same.
+/// Result of the measurement, the same on all ranks.
 struct Profiled {
   bool reports = true;  ///< this process's result is the job's
   costs::Profile profile;
-  std::optional<std::string> output;  ///< the file that was written
+  std::optional<std::string> output;  ///< file written
 };
 
-/// Measures, as one rank of a job if a launcher started this process, and writes the profile if an
-/// output is named and this process reports. io::InputError for fields that contradict each other.
+/// Measures, as one rank of a job if a launcher started this process. Writes the profile if an
+/// output is named and this process reports. io::InputError for contradictory fields.
 Profiled profile(const ProfileRequest& request, const Hooks& hooks);
 
-/// What --json prints.
+/// Document that --json prints.
 io::Document document(const Profiled& profiled);
 void fill(Record& record, const Profiled& profiled);
 

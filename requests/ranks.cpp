@@ -16,7 +16,8 @@ void add(Fields& fields, RankOptions& options, const std::string& transport, con
   fields.add("interface", &options.interface, std::string(help.interface)).idle([=, &transport] {
     return transport == "nccl" ? std::string() : on_threads();
   });
-  fields.add("job", &options.job, "Name that tells jobs apart that meet in one place")
+  fields
+      .add("job", &options.job, "Name of the job; jobs with different names may share a rendezvous")
       .with_default()
       .idle(on_threads);
   fields
@@ -27,15 +28,15 @@ void add(Fields& fields, RankOptions& options, const std::string& transport, con
       .idle(on_threads);
   fields
       .add("silence", &options.silence_s,
-           "Seconds after which a process that sends nothing, not even the beats that it "
-           "sends while it computes, counts as dead")
+           "Seconds of silence after which a process counts as dead; living processes send "
+           "heartbeats while they compute")
       .between(transport::kMinTimeout_s, transport::kMaxTimeout_s)
       .with_default()
       .idle(on_threads);
   fields
       .add("insecure", &options.insecure,
-           "Let `transport` gloo, which authenticates nobody, listen beyond loopback; only for "
-           "networks that nobody else can reach")
+           "Let `transport` gloo, which does not authenticate, listen beyond loopback; only for "
+           "networks that no one else can reach")
       .idle(on_threads);
 }
 

@@ -10,40 +10,40 @@
 #include "requests/hooks.hpp"
 #include "transport/endpoint.hpp"
 
-/// Ranks of a request, which a launcher may have started as processes; else they are threads.
+/// Ranks of a request: processes started by a launcher, else threads.
 namespace hipress::requests {
 
-/// Meeting place of processes, and their secret.
+/// Rendezvous of processes, and their secret.
 struct RankOptions {
-  std::string job;  ///< tells jobs apart that meet in one place
+  std::string job;  ///< distinguishes jobs with the same rendezvous
   std::string rendezvous = {}, interface = {};
   std::optional<std::string> secret_file = {};
   bool insecure = false;
   double silence_s = transport::kDefaultSilence_s;
 };
 
-/// Help of fields that mean somewhat different things to each request.
+/// Help texts of fields whose meaning depends on the request.
 struct RankHelp {
   std::string_view rendezvous, interface;
 };
 
-/// Adds the fields, which have no effect where no launcher started this process. NCCL, a value of
-/// `transport`, is bound to the interface in any case.
+/// Adds the fields. They have no effect unless a launcher started this process. NCCL, a value of
+/// `transport`, always uses the interface.
 void add(Fields& fields, RankOptions& options, const std::string& transport, const RankHelp& help);
 
-/// Options with which this process joins the others, less `plan` and `timeout_s`. Reads the file of
-/// the secret: to be called before any work. io::InputError for a secret that is of no use.
+/// Options for joining the other processes, without `plan` and `timeout_s`. Reads the file of the
+/// secret, so call it before any work. io::InputError for an unusable secret.
 transport::JobOptions job_options(const RankOptions& options,
                                   const std::optional<io::Launch>& launch, const Hooks& hooks);
 
-/// Number of ranks that the launcher started. io::InputError if `nnodes` says another number (0:
-/// none), or if several ranks do not know where to meet.
+/// Number of ranks started by the launcher. io::InputError if `nnodes` differs (0: not given), or
+/// if several ranks have no rendezvous.
 std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes, const RankOptions& options);
 
-/// True for processes that meet others; false for ranks that are threads of this process.
+/// True for processes that meet others; false if all ranks are threads of this process.
 inline bool meets(const std::optional<io::Launch>& launch) { return launch && launch->size > 1; }
 
-/// True for the process whose result is reported and written.
+/// True for the process that reports and writes the result.
 inline bool reports(const std::optional<io::Launch>& launch) {
   return !launch || launch->rank == 0;
 }

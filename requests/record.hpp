@@ -12,21 +12,20 @@
 
 #include "io/document.hpp"
 
-/// Objects of results whose keys are declared where they are written.
+/// Records: objects of results that declare their keys while they are filled.
 namespace hipress::requests {
 
-/// An object of a result. One function fills it, and so says both what is in it and what its schema
-/// is. In a record of the schema, values count by their types alone: a function that fills one is
-/// also called with values that their default constructors made. A value may be a callable without
-/// arguments, which is called for documents only. A key that is added again has the later value,
-/// and is declared as it was at first.
+/// An object of a result. One function fills it, and thereby defines both its contents and its
+/// schema. For a schema only the types of values count, so the function is also called with
+/// default-constructed values. A value may be a callable without arguments, which is called for
+/// documents only. Adding a key again replaces its value, but not its declaration.
 class Record {
  public:
   enum class Purpose : std::uint8_t { kDocument, kSchema };
 
   explicit Record(Purpose purpose = Purpose::kDocument) : purpose_(purpose) {}
 
-  /// A key with a plain value. An empty optional is null.
+  /// Adds a key with a plain value. An empty optional is null.
   template <class T>
   void add(std::string_view name, const T& value, std::string_view help) {
     put(
@@ -34,7 +33,7 @@ class Record {
         [&] { return io::Document(valued(value)); });
   }
 
-  /// A key that is there if the value is; of optional<optional<T>>, its value may be null.
+  /// Adds a key only if the value is set. The value of an optional<optional<T>> may be null.
   template <class T>
   void add_if_any(std::string_view name, const std::optional<T>& value, std::string_view help) {
     section(value.has_value(), [&] {
@@ -43,7 +42,7 @@ class Record {
     });
   }
 
-  /// An object, which `fill(Record&, const T&)` fills. An empty optional is null.
+  /// Adds an object, filled by `fill(Record&, const T&)`. An empty optional is null.
   template <class T, class Fill>
   void object(std::string_view name, const T& value, std::string_view help, const Fill& fill) {
     put(
@@ -51,7 +50,7 @@ class Record {
         [&] { return filled(valued(value), fill); });
   }
 
-  /// An object that is there if the value is.
+  /// Adds an object only if the value is set.
   template <class T, class Fill>
   void object_if_any(std::string_view name, const std::optional<T>& value, std::string_view help,
                      const Fill& fill) {
@@ -61,7 +60,7 @@ class Record {
     });
   }
 
-  /// A list of objects, each of which `fill(Record&, const Item&)` fills.
+  /// Adds a list of objects, each filled by `fill(Record&, const Item&)`.
   template <class Items, class Fill>
   void list(std::string_view name, const Items& items, std::string_view help, const Fill& fill) {
     using Item = std::ranges::range_value_t<ValueOf<Items>>;
@@ -74,7 +73,7 @@ class Record {
         });
   }
 
-  /// An object whose names are data: one object for each pair of name and value. An empty optional
+  /// Adds an object whose keys are data: one object per pair of name and value. An empty optional
   /// is null.
   template <class Pairs, class Fill>
   void by_name(std::string_view name, const Pairs& pairs, std::string_view help,
@@ -86,7 +85,7 @@ class Record {
         });
   }
 
-  /// The same with plain values.
+  /// The same for plain values.
   template <class Pairs>
   void by_name(std::string_view name, const Pairs& pairs, std::string_view help,
                std::string_view help_of_each) {
@@ -97,8 +96,8 @@ class Record {
         });
   }
 
-  /// Keys that are there if `present`: those that `body()` adds. Without them, `body` is called for
-  /// the schema all the same, so that what may be missing belongs into callables.
+  /// Adds the keys of `body()` only if `present`. For a schema `body` is always called, so values
+  /// that may be missing must be callables.
   template <class Body>
   void section(bool present, const Body& body) {
     if (!is_schema()) {
@@ -110,7 +109,7 @@ class Record {
     always_ = before;
   }
 
-  /// The document, or the schema, of all keys so far.
+  /// Returns the document, or the schema, of all keys so far.
   io::Document take();
 
  private:
@@ -133,7 +132,7 @@ class Record {
     using Type = T;
   };
 
-  /// The value itself, or what it returns.
+  /// The value itself, or the result of a callable.
   template <class T>
   static decltype(auto) valued(const T& value) {
     if constexpr (std::is_invocable_v<const T&>) {
@@ -145,7 +144,7 @@ class Record {
   template <class T>
   using ValueOf = std::remove_cvref_t<decltype(valued(std::declval<const T&>()))>;
 
-  /// The value of each pair.
+  /// Type of the pairs' values.
   template <class Pairs>
   using EachOf = typename Inner<ValueOf<Pairs>>::value_type::second_type;
 
@@ -168,7 +167,7 @@ class Record {
     put(name, help, schema, value);
   }
   void declare(std::string_view name, io::Document schema, std::string_view help);
-  /// Puts the help behind the type.
+  /// Inserts the help after the type.
   static void describe(io::Document& schema, std::string_view help);
   static io::Document or_null(io::Document schema);
   static io::Document list_of(io::Document items);
@@ -225,12 +224,12 @@ class Record {
   }
 
   Purpose purpose_;
-  bool always_ = true;  ///< the next key
+  bool always_ = true;  ///< keys added now are always present
   io::Document made_ = io::Document::object();
   io::Document required_ = io::Document::list();
 };
 
-/// The schema of a result for which there is a `fill(Record&, const Result&)`.
+/// Schema of a result type with a function `fill(Record&, const Result&)`.
 template <class Result>
 io::Document schema_of() {
   const auto empty = std::make_unique<const Result>();  // g++ 12 warns of one on the stack
@@ -239,7 +238,7 @@ io::Document schema_of() {
   return record.take();
 }
 
-/// The document of such a result.
+/// Document of such a result.
 template <class Result>
 io::Document document_of(const Result& result) {
   Record record;

@@ -27,7 +27,7 @@ namespace {
 
 using Endpoint = std::unique_ptr<transport::Endpoint>;
 
-/// This process's end of the job that a launcher started; null where ranks are threads.
+/// Endpoint in the launcher's job; null if ranks are threads.
 Endpoint connect(const ReplayRequest& request, const ReplayJob& job, const std::string& transport,
                  transport::JobOptions options) {
   if (options.size == 1) return nullptr;
@@ -43,8 +43,7 @@ Endpoint connect(const ReplayRequest& request, const ReplayJob& job, const std::
   return job::connect_rank(transport, options, runtime::collectives_of(job.graph));
 }
 
-/// Whether the machine is watched, and what it may move; as rank 0 says, for whoever else may have
-/// no profile.
+/// Watching of the machine's speed, as rank 0 decides; other ranks may have no profile.
 struct Watching {
   bool wanted = false;
   int again = 0;
@@ -58,7 +57,7 @@ Watching watching_of(const ReplayRequest& request, const std::optional<ReplayFor
           .spread = costs::spread_of(forecast->machines.profile)};
 }
 
-/// Replays in this process, and again if the machine's speed changed meanwhile.
+/// Replays in this process, and again if the machine's speed changed.
 ReplayOutcome replay_all(const ReplayRequest& request, const std::string& transport,
                          transport::Endpoint* endpoint, const ReplayJob& job,
                          const Watching& wanted) {
@@ -90,7 +89,7 @@ ReplayOutcome replay_all(const ReplayRequest& request, const std::string& transp
   return outcome;
 }
 
-/// Says what was assumed of the inputs.
+/// Reports assumptions about the inputs.
 void say(const ReplayJob& job, const std::optional<ReplayForecast>& forecast, const Hooks& hooks) {
   for (const std::string& diagnostic : job.diagnostics) inform(hooks, diagnostic);
   if (!forecast) return;

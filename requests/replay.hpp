@@ -13,13 +13,13 @@
 /// The answer to the request "replay".
 namespace hipress::requests {
 
-/// What came of a replay in this process. All ranks have the same numbers; predictions are of the
-/// rank that reports.
+/// Result of a replay in this process. Numbers are the same on all ranks; predictions are only on
+/// the rank that reports.
 struct Replayed {
   bool reports = true;  ///< this process's result is the job's
   ReplayJob job;
   replay::Report report;
-  std::optional<std::string> predicted_for = {};  ///< none: nothing was predicted
+  std::optional<std::string> predicted_for = {};  ///< none: no prediction
   traces::Timeline measured;
   std::optional<traces::Timeline> predicted = {};
 };
@@ -28,11 +28,11 @@ struct Replayed {
 /// a job. Writes no trace. Errors as replay::replay(), and Interrupted.
 Replayed replay(const ReplayRequest& request, const Hooks& hooks);
 
-/// Writes the trace if one is named and this process reports. To be called last: what was measured
-/// is worth more than a trace that cannot be written after all.
+/// Writes the trace if one is named and this process reports. Call it last: a trace that cannot be
+/// written must not cost the measurements.
 void write_trace(const ReplayRequest& request, const Replayed& replayed);
 
-/// What --json prints.
+/// Document that --json prints.
 io::Document document(const Replayed& replayed);
 void fill(Record& record, const Replayed& replayed);
 

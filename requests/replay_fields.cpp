@@ -12,52 +12,54 @@ void add_files(Fields& made, ReplayRequest& request) {
   made.under(headings::kOutput);
   made.add("trace", &request.trace, "Write the timelines as Chrome/Perfetto JSON").file();
   made.add("means", &request.replay.means,
-           "Folder to write what each rank ends with after the last iteration, in files as "
-           "`gradients` has them. Is made if it is missing, and refused if it holds a file")
+           "Folder to write each rank's values to after the last iteration, in the file format of "
+           "`gradients`. It is made if missing, and refused if it holds a file")
       .file();
   made.add("save_state", &request.replay.save_state,
-           "Folder to write what the encoders keep after the last iteration: residuals and "
-           "factors. Is made if it is missing; files in it are replaced")
+           "Folder to write the encoders' states to after the last iteration: residuals and "
+           "factors. It is made if missing; files in it are replaced")
       .file();
 }
 
 void add_run(Fields& made, ReplayRequest& request) {
   made.under(headings::kRun);
-  made.add("iterations", &request.replay.iterations, "Measured iterations; more: a steadier median")
+  made.add("iterations", &request.replay.iterations,
+           "Number of measured iterations; a larger number gives a steadier median")
       .from(1, 1'000'000)
       .with_default();
-  made.add("warmup", &request.replay.warmup, "Iterations before them, verified but not reported")
+  made.add("warmup", &request.replay.warmup,
+           "Number of warm-up iterations, verified but not reported")
       .from(0, 1'000'000)
       .with_default();
   made.add("backward", &request.backward,
-           "What produces gradients: a timer (idle) or a busy core (spin)")
+           "Producer of gradients: a timer (idle) or a busy core (spin)")
       .one_of({"idle", "spin"})
       .with_default();
   made.add("seed", &request.replay.seed, "Seed of made-up gradients and random draws")
       .from(0)
       .with_default();
   made.add("again", &request.again,
-           "Replay again, so many times at most, where probes before and after say that the "
-           "machine's speed changed meanwhile")
+           "Largest number of repetitions; the replay is repeated if probes before and after it "
+           "show that the machine's speed changed")
       .from(0, 1000)
       .with_default();
   made.add("timeout", &request.replay.timeout_s,
-           "Seconds without progress after which the job ends. If given, it also limits how "
-           "long the C++ compiler may take for a program (x.pse), which is else 120 seconds")
+           "Seconds without progress after which the job ends. If given, it also limits the C++ "
+           "compiler's time for a program (x.pse), which is otherwise 120 seconds")
       .between(transport::kMinTimeout_s, transport::kMaxTimeout_s)
       .with_default();
-  made.add("device", &request.device, "Where gradients lie and codecs run: cpu, or cuda")
+  made.add("device", &request.device, "Device of gradients and codecs: cpu, or cuda")
       .one_of({"cpu", "cuda"})
       .with_default();
   made.add("transport", &request.transport,
-           "What moves messages: " + transport::describe_transports() +
+           "Transport of messages: " + transport::describe_transports() +
                "; nccl (between GPUs; its ranks meet over " +
                std::string(transport::kDefaultTransport) +
                "). With `device` cuda, all others go through pinned host memory")
       .with_default();
   add(made, request.ranks, request.transport,
-      {.rendezvous = "Where the processes of a job meet: file:///shared/folder, "
-                     "redis://host:port or, with TLS, rediss://host:port",
+      {.rendezvous = "Rendezvous of a job's processes: file:///shared/folder, redis://host:port "
+                     "or, with TLS, rediss://host:port",
        .interface = "Network interface or address to use (default: loopback)"});
 }
 
@@ -72,47 +74,48 @@ Fields fields(ReplayRequest& request) {
   add(made, request.times);
   made.add("gradients", &request.gradients,
            "Folder with the gradients of all ranks, the same in every iteration, instead of "
-           "made-up ones: rank{r}/{index}.f32 has those of rank r, index from 0 in the order "
-           "of `input`, as raw little-endian fp32 whatever the model's dtype. Each rank "
-           "verifies a part of all ranks' results, so all must be able to read the whole "
-           "folder; give processes a shared one")
+           "made-up ones: rank{r}/{index}.f32 holds those of rank r, index from 0 in the order of "
+           "`input`, as raw little-endian fp32 regardless of the model's dtype. Each rank verifies "
+           "a part of all ranks' results, so all must be able to read the whole folder; give "
+           "processes a shared one")
       .file();
   made.add("load_state", &request.replay.load_state,
-           "Folder with what the encoders of all ranks keep between iterations, to begin with: "
-           "rank{r}.state, as `save_state` writes it. For plans that compress in stages alone "
-           "(powersgd, acpsgd, rsketch), since only these verify from a state on")
+           "Folder with the encoders' initial states of all ranks: rank{r}.state, as written by "
+           "`save_state`. Only for plans that compress in stages alone (powersgd, acpsgd, "
+           "rsketch), since only these verify from a state on")
       .file();
   made.under(headings::kPlan);
   made.add("plan", &request.plan,
            "Plan file, none, all, an algorithm's name, threshold[:ELEMENTS], or a baseline's "
            "of hipress-plan: ddp, none_grouped …")
       .must_be_given();
-  made.add("topology", &request.topology,
-           fmt::format("One of {}, or of a broadcast {} (default: what a plan YAML says, "
-                       "else ps)",
-                       casync::topology_names(casync::Operation::kMean),
-                       casync::topology_names(casync::Operation::kBroadcast)));
-  made.add("algorithm", &request.algorithm,
-           "Codec of plan entries that are compressed but name none")
+  made.add(
+      "topology", &request.topology,
+      fmt::format(
+          "Topology of gradients: {}, or of a broadcast {} (default: the plan YAML's, else ps)",
+          casync::topology_names(casync::Operation::kMean),
+          casync::topology_names(casync::Operation::kBroadcast)));
+  made.add("algorithm", &request.algorithm, "Codec of compressed plan entries that name none")
       .with_default();
   made.add("schedule", &request.schedule,
-           "When gradients are synchronised: " + describe_schedules() +
-               " (default: what a plan YAML says, else ddp). An iteration is then a period, "
-               "whose steps are computed by a timer");
+           "Schedule of the synchronisation: " + describe_schedules() +
+               " (default: the plan YAML's, else ddp). An iteration is then a period, whose steps "
+               "are computed by a timer");
   add(made, request.plan_options);
   add(made, request.trust);
   made.under(headings::kMachines);
   made.add("nnodes", &request.nnodes,
-           "Ranks (default: the launcher's, else what a plan YAML says, else the cluster's)")
+           "Number of ranks (default: the launcher's, else the plan YAML's, else the cluster's)")
       .from(1, 1024);
-  add(made, request.machines, "default: none, and nothing is predicted");
-  made.add("network", &request.network,
-           "How predicted transfers share links: port (one message at a time) or fair (max-min)")
+  add(made, request.machines, "default: none, without a prediction");
+  made.add(
+          "network", &request.network,
+          "Sharing of links by predicted transfers: port (one message at a time) or fair (max-min)")
       .with_default();
   made.under(headings::kQuestions);
   made.add("reprobe", &request.reprobe,
-           "Also predict by what the machine's probes reach now, where it is not as fast as "
-           "when it was profiled");
+           "Add a prediction for the speeds that the machine's probes reach now, if it is slower "
+           "than when it was profiled");
   add_run(made, request);
   add_files(made, request);
   return made;

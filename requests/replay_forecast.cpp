@@ -14,22 +14,22 @@
 namespace hipress::requests {
 namespace {
 
-/// Of a rank whose backward keeps a core busy; it skips forward.
+/// Load of a rank whose backward keeps a core busy; forward is skipped.
 casync::Computing spinning() { return {.threads = 1, .forward = 1, .backward = 1, .steps = 1}; }
 
-/// Refuses what says something of a prediction where there is none.
+/// Rejects fields about a prediction if there is no prediction.
 void require_no_forecast(const ReplayRequest& request) {
   const auto refuse = [](const char* field, const char* says, bool given) {
     if (!given) return;
     throw io::InputError(fmt::format(
-        "{} says {}, and there is no prediction without costs: add `profile`, or leave {} out",
+        "{} asks {}, and there is no prediction without costs: add `profile`, or leave {} out",
         field, says, field));
   };
   const costs::MachineOptions& named = request.machines;
-  refuse("`cluster`", "what to predict for", !named.cluster.empty());
-  refuse("`bandwidth`, or another option about machines,", "what to predict for",
+  refuse("`cluster`", "for a prediction for these machines", !named.cluster.empty());
+  refuse("`bandwidth`, or another option about machines,", "for a prediction for these machines",
          named.names_cluster() || !named.scale_kernels.empty());
-  refuse("`reprobe`", "to predict by the machine's speed now", request.reprobe);
+  refuse("`reprobe`", "for a prediction at the machine's present speed", request.reprobe);
 }
 
 }  // namespace
@@ -49,10 +49,10 @@ std::optional<ReplayForecast> prepare_forecast(const ReplayRequest& request, con
                                       .iterations = request.replay.iterations}};
   const costs::Profile& profile = forecast.machines.profile;
   if (request.reprobe && profile.probes == costs::Probes{}) {
-    throw io::InputError(named.profile, 0,
-                         "`reprobe` compares the machine with what its probes reached, and this "
-                         "profile has none: measure it with hipress-profile, or leave `reprobe` "
-                         "out");
+    throw io::InputError(
+        named.profile, 0,
+        "`reprobe` compares the machine with the probes of its profile, and this profile has none: "
+        "measure it with hipress-profile, or leave `reprobe` out");
   }
   replay::check_prediction(profile, job.plan.plan.algorithms, job.graph.nodes, forecast.options);
   return forecast;
@@ -65,8 +65,8 @@ sim::Result report_prediction(const ReplayRequest& request, const ReplayJob& job
   const costs::Spread known = costs::spread_of(profile);
   const replay::Watched watched = outcome.watched.value_or(replay::Watched{});
   const replay::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
-  // The same tasks, but with factors as long as they are in the mean over steps, and with messages
-  // whose length varies with the data as long as the profile's sample says.
+  // Same tasks, but factors have their mean length over steps, and messages of varying length have
+  // the mean length in the profile's sample.
   casync::Plan as_long = job.plan.plan;
   sim::predict_sizes(profile, as_long.algorithms);
   const bool varies = std::ranges::any_of(

@@ -13,25 +13,25 @@
 
 namespace hipress::requests {
 
-/// What replays are predicted with.
+/// Input for predictions of replays.
 struct ReplayForecast {
   costs::LoadedMachines machines;
   replay::PredictionOptions options;
 };
 
-/// None without a profile. io::InputError for what makes no prediction, before any rank is run.
+/// None without a profile. io::InputError, before any rank runs, if no prediction is possible.
 std::optional<ReplayForecast> prepare_forecast(const ReplayRequest& request, const ReplayJob& job);
 
-/// What came of all replays in this process.
+/// Results of all replays in this process.
 struct ReplayOutcome {
-  replay::ReplayResult replayed;           ///< the last
+  replay::ReplayResult replayed;           ///< the last replay
   std::optional<replay::Watched> watched;  ///< none: the profile has no probes
   std::vector<std::string> machines;       ///< by rank
-  bool threads = true;                     ///< or processes
+  bool threads = true;                     ///< false: processes
 };
 
-/// Says what is predicted, and what a reader must know before comparing it with what was measured.
-/// Returns the prediction.
+/// Reports the basis of the prediction, and caveats for comparing it with the measurement. Returns
+/// the prediction.
 sim::Result report_prediction(const ReplayRequest& request, const ReplayJob& job,
                               const ReplayForecast& forecast, const ReplayOutcome& outcome,
                               replay::Report& report);

@@ -22,7 +22,7 @@ std::string topology_of(const ReplayRequest& request) {
   return plans::topology_of_plan(request.plan).value_or(request.topology);
 }
 
-/// Baselines are made for the costs that are predicted with, else for published ones.
+/// Resolves the plan. Baselines use the costs of the prediction, else the published ones.
 plans::ResolvedPlan resolve(const ReplayRequest& request, const plans::PlanContext& context) {
   if (planner::is_searched(request.plan)) {
     throw io::InputError(
@@ -42,7 +42,7 @@ plans::ResolvedPlan resolve(const ReplayRequest& request, const plans::PlanConte
       {.profile = profile, .cluster = cluster, .network = sim::parse_network(request.network)});
 }
 
-/// Makes the folders of means of the ranks that this process runs.
+/// Creates the folders for means of this process's ranks.
 void prepare_means(const ReplayRequest& request, const std::optional<io::Launch>& launch,
                    std::uint32_t ranks) {
   if (request.replay.means.empty()) return;
@@ -50,7 +50,7 @@ void prepare_means(const ReplayRequest& request, const std::optional<io::Launch>
   replay::prepare_means(request.replay.means, first, meets(launch) ? 1 : ranks);
 }
 
-/// Looks at what is to be read and written of encoders' states.
+/// Checks the encoders' states to read, and creates the folders to write.
 void prepare_states(const ReplayRequest& request, const ReplayJob& job, std::uint32_t ranks) {
   const replay::ReplayOptions& options = request.replay;
   if (options.load_state.empty() && options.save_state.empty()) return;
@@ -63,10 +63,10 @@ void prepare_states(const ReplayRequest& request, const ReplayJob& job, std::uin
   for (std::size_t i = 0; i < job.plan.codecs.size(); ++i) {
     const kernels::CodecTraits& traits = job.plan.codecs[i]->traits();
     if (traits.additive || !traits.error_feedback) continue;
-    throw io::InputError(fmt::format(
-        "`load_state` is for plans whose residuals are of stages alone, and this one compresses "
-        "with {}; leave it out, or take another plan",
-        io::quote(job.plan.plan.algorithms[i].name)));
+    throw io::InputError(
+        fmt::format("`load_state` needs a plan whose only residuals are those of stages, and this "
+                    "one compresses with {}; leave it out, or take another plan",
+                    io::quote(job.plan.plan.algorithms[i].name)));
   }
   replay::require_states(options.load_state, ranks);
 }
@@ -87,7 +87,7 @@ ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks) {
   if (job.plan.transfer_order.value_or(casync::TransferOrder::kReady) !=
       casync::TransferOrder::kReady) {
     throw io::InputError(request.plan, 0,
-                         "transfer_order: a replay sends what is ready first; plan with "
+                         "transfer_order: a replay sends ready messages first; plan with "
                          "`transfer_order` ready (hipress-plan), or leave the key out");
   }
   plans::apply(request.plan_options, context, job.plan);
@@ -95,6 +95,9 @@ ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks) {
     job.plan.plan.schedule = read_schedule(request.schedule, job.model);
   }
   plans::require_shards(request.plan_options, job.plan.plan.schedule);
+  if (!request.machines.cluster.empty() && job.plan.plan.rails == 1) {
+    job.plan.plan.rails = costs::rails(costs::load(request.machines, ranks, ranks).cluster);
+  }
   job.graph = casync::expand_to_run(job.model, job.plan.plan);
   casync::check(job.graph);
   return job;
@@ -108,8 +111,8 @@ std::uint32_t count_ranks(const ReplayRequest& request, const std::optional<io::
     if (const auto nodes = costs::nodes_of_cluster(request.machines.cluster)) return *nodes;
   }
   throw io::InputError(
-      "`nnodes` is required unless a launcher (torchrun, srun, mpirun) starts the ranks, or a "
-      "plan YAML or a cluster file says how many there are");
+      "`nnodes` is required unless a launcher (torchrun, srun, mpirun) starts the ranks, or a plan "
+      "YAML or a cluster file gives their number");
 }
 
 void prepare_folders(const ReplayRequest& request, const ReplayJob& job,

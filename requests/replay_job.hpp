@@ -18,18 +18,18 @@ struct ReplayJob {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
-  std::vector<std::string> diagnostics = {};  ///< what was assumed of the model
+  std::vector<std::string> diagnostics = {};  ///< assumptions about the model
 };
 
 /// io::InputError for plans that cannot run.
 ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks);
 
-/// Number of ranks of the job. io::InputError where nothing says it, or launcher and `nnodes` do
-/// not agree.
+/// Number of ranks of the job. io::InputError if it is not given, or if launcher and `nnodes`
+/// disagree.
 std::uint32_t count_ranks(const ReplayRequest& request, const std::optional<io::Launch>& launch);
 
-/// Makes the folders of means and states that this process's ranks write, and looks at the states
-/// that are read. io::InputError for what cannot be.
+/// Creates the folders for means and states that this process's ranks write, and checks the states
+/// to read. io::InputError on failure.
 void prepare_folders(const ReplayRequest& request, const ReplayJob& job,
                      const std::optional<io::Launch>& launch, std::uint32_t ranks);
 

@@ -12,21 +12,21 @@
 #include "requests/ranks.hpp"
 #include "transport/endpoint.hpp"
 
-/// The request "replay", which hipress-exec makes of its command line.
+/// The request "replay"; hipress-exec makes it from its command line.
 namespace hipress::requests {
 
 struct ReplayRequest {
   std::string input, plan = "none", topology = "PS", algorithm = "onebit", device = "cpu";
-  std::uint32_t nnodes = 0;  ///< 0: the launcher's
+  std::uint32_t nnodes = 0;  ///< 0: the launcher's number
   replay::ReplayOptions replay;
   std::string backward = "idle";
-  std::string schedule;  ///< empty: as a plan YAML says, else ddp
+  std::string schedule;  ///< empty: the plan YAML's, else ddp
   std::string transport{transport::kDefaultTransport};
   RankOptions ranks{.job = "hipress"};
-  costs::MachineOptions machines;  ///< to predict for
+  costs::MachineOptions machines;  ///< machines to predict for
   models::TimeOptions times;
   std::string network = "fair";
-  std::string gradients;  ///< folder; empty: they are made up
+  std::string gradients;  ///< folder; empty: generated gradients
   std::string trace;
   plans::PlanOptions plan_options;
   plans::Trust trust;
@@ -35,7 +35,7 @@ struct ReplayRequest {
   GivenFields given = {};
 };
 
-/// Its fields; they point into the request.
+/// Fields of the request; they point into it.
 Fields fields(ReplayRequest& request);
 
 }  // namespace hipress::requests

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "costs/assumed_spread.hpp"
@@ -9,6 +11,7 @@
 #include "costs/description.hpp"
 #include "io/error.hpp"
 #include "io/version.hpp"
+#include "planner/problem/pilot_pictures.hpp"
 #include "report/page.hpp"
 #include "requests/report_table.hpp"
 #include "requests/report_timeline.hpp"
@@ -19,8 +22,8 @@ using namespace planner;
 
 namespace {
 
-/// Of simulations beside the timeline's, all together: where a file is asked for, and where the
-/// page is kept in case somebody saves it, which must not take long.
+/// Limits on all simulations beside the timeline's: for a requested file, and for a page that is
+/// only kept for later, which must be fast.
 constexpr double kMostTasksOfFile = 2e7, kMostTasksInMemory = 5e5;
 
 using Json = io::Document;
@@ -36,7 +39,7 @@ Json model_json(const models::Model& model) {
           {"backward_s", models::backward_s(model)}};
 }
 
-/// "from the measured spread of runs", or what else intervals come from.
+/// Origin of intervals: "from the measured spread of runs" or another.
 std::string spread_in_words(const costs::Profile& profile) {
   const std::string_view origin = costs::origin_of(profile);
   const bool is_measured = origin == "measured";
@@ -75,7 +78,7 @@ Json profile_json(const costs::Profile& profile) {
           {"notes", notes}};
 }
 
-/// What was planned, and on what it rests.
+/// The plan's problem and the basis of its numbers.
 Json about_json(const Planned& planned) {
   const Advice& advice = planned.advice;
   const Problem& problem = *advice.problem;
@@ -94,7 +97,7 @@ Json about_json(const Planned& planned) {
           {"profile", profile_json(planned.prepared->profile)}};
 }
 
-/// Of document() what the page shows: not what `explain` and `compare` say of every gradient.
+/// Parts of document() for the page, without the data per gradient in `explain` and `compare`.
 Json plan_json(const Planned& planned) {
   const Json whole = document(planned);
   Json shown = Json::object();
@@ -102,6 +105,32 @@ Json plan_json(const Planned& planned) {
     if (member.name != "explain" && member.name != "compare") shown[member.name] = member.value;
   }
   return shown;
+}
+
+/// Gradients whose errors the page shows, the largest ones.
+constexpr std::size_t kMostErrors = 40;
+
+/// The pilot's errors by gradient and algorithm; null: not measured.
+Json errors_json(const PilotPictures& pictures, const models::Model& model) {
+  std::vector<const models::Gradient*> shown;
+  for (const models::Gradient& gradient : model.gradients) shown.push_back(&gradient);
+  const std::size_t count = std::min(shown.size(), kMostErrors);
+  std::ranges::stable_sort(shown, std::greater(), &models::Gradient::elements);
+  shown.resize(count);
+  std::ranges::sort(shown);  // as the model has them
+  Json plans = Json::list(), names = Json::list(), rows = Json::list();
+  for (const auto& [plan, errors] : pictures.errors) plans.push_back(plan);
+  for (const models::Gradient* gradient : shown) {
+    Json row = Json::list();
+    for (const auto& [plan, errors] : pictures.errors) {
+      const auto found = errors.find(gradient->name);
+      row.push_back(found == errors.end() ? Json() : Json(found->second));
+    }
+    names.push_back(gradient->name);
+    rows.push_back(row);
+  }
+  return {
+      {"plans", plans}, {"gradients", names}, {"errors", rows}, {"all", model.gradients.size()}};
 }
 
 std::string title_of(const Planned& planned) {
@@ -128,6 +157,9 @@ std::string report_page(const Planned& planned, const std::vector<std::string>& 
   const double most_tasks = planned.request.report.empty() ? kMostTasksInMemory : kMostTasksOfFile;
   all["sensitivity"] = simulated ? sensitivity_json(*simulated, most_tasks) : Json();
   all["no_timeline"] = sentence(reason);
+  if (const auto& learning = planned.advice.problem->learning) {
+    all["errors"] = errors_json(read_pilot_pictures(learning->path), planned.advice.problem->model);
+  }
   for (PageRoom room;; room = room.halved()) {
     const report::Headline headline = {
         .title = report::cut_text(title_of(planned), room.texts),

@@ -5,16 +5,16 @@
 
 #include "requests/planned.hpp"
 
-/// The page that `report` writes of a plan (report/page.hpp), and what is on it.
+/// Page for a plan that `report` writes (report/page.hpp).
 namespace hipress::requests {
 
-/// The largest page, so that mail takes it.
+/// Largest size of a page, in bytes, so that it can be mailed.
 inline constexpr std::size_t kMostPageBytes = 300'000;
 
-/// The page of a plan that was made. Its numbers are those of document(), or of the plan's
-/// simulation as `hipress-sim` prints it. `said`: the request's warnings and notes. For large
-/// models and long texts, the timeline gets coarser, the table keeps only the largest gradients,
-/// and texts are cut, until the page is no longer than kMostPageBytes.
+/// Makes the page of a plan. Its numbers are those of document(), or of the plan's simulation as
+/// `hipress-sim` prints it. `said`: the request's warnings and notes. For large models and long
+/// texts, the timeline is coarsened, the table keeps the largest gradients, and texts are cut,
+/// until the page has at most kMostPageBytes.
 std::string report_page(const Planned& planned, const std::vector<std::string>& said);
 
 }  // namespace hipress::requests

@@ -16,7 +16,7 @@ namespace {
 using casync::Picoseconds;
 using Json = io::Document;
 
-/// The gradients in the table: all, or the largest, in input order.
+/// Gradients in the table: all, or the largest, in input order.
 std::vector<std::uint32_t> shown_gradients(const models::Model& model, const PageRoom& room) {
   std::vector<std::uint32_t> shown(model.gradients.size());
   std::iota(shown.begin(), shown.end(), 0u);
@@ -28,7 +28,7 @@ std::vector<std::uint32_t> shown_gradients(const models::Model& model, const Pag
   return shown;
 }
 
-/// Place of a text in a list that grows by what is new.
+/// Index of a text in a growing list of distinct texts.
 class Words {
  public:
   int place(const std::string& word) {
@@ -43,7 +43,7 @@ class Words {
   std::vector<std::string> words_;
 };
 
-/// The plan as columns, one entry a gradient.
+/// The plan as columns, with one entry per gradient.
 class PlanTable {
  public:
   PlanTable(const Planned& planned, const std::vector<std::uint32_t>& shown,
@@ -99,7 +99,7 @@ class PlanTable {
     return list;
   }
 
-  /// Per gradient, the unit that it is synchronised in: itself, or its bulk group.
+  /// Unit of each gradient: itself, or its bulk group.
   std::vector<std::uint32_t> units() const {
     std::vector<std::uint32_t> unit_of(model_.gradients.size());
     std::iota(unit_of.begin(), unit_of.end(), 0u);
@@ -126,7 +126,7 @@ class PlanTable {
     return list;
   }
 
-  /// Why each gradient is decided as it is.
+  /// Explanation of each gradient's decision.
   Json reasons() const {
     std::vector<std::string> of_gradient(model_.gradients.size());
     for (const GradientRow& row : explanation_->rows) {
@@ -141,7 +141,7 @@ class PlanTable {
   const models::Model& model_;
   const casync::Plan& plan_;
   const casync::Layout layout_;
-  const std::optional<Explanation>& explanation_;  ///< where `explain` was asked for
+  const std::optional<Explanation>& explanation_;  ///< with `explain`
   const std::vector<std::uint32_t>& shown_;
   const report::TextRoom room_;
 };

@@ -4,9 +4,9 @@
 
 namespace hipress::requests {
 
-/// The plan as a table: a column for each member, and an entry in it for each gradient, in input
-/// order. Without room for all gradients, it has as many of the largest as fit; long names are cut.
-/// `simulated` is of the plan; null: the table does not say when gradients are synchronised.
+/// The plan as a table: one column per member, with one entry per gradient in input order. If there
+/// is no room for all gradients, it keeps the largest; long names are cut. `simulated` is the
+/// plan's simulation; null: the table has no synchronisation times.
 io::Document plan_table_json(const Planned& planned, const PlanSimulation* simulated,
                              const PageRoom& room);
 

@@ -22,10 +22,10 @@ namespace {
 using casync::Picoseconds;
 using Json = io::Document;
 
-/// More take longer to simulate than a page is worth.
+/// Limit on tasks; larger simulations take too long for a page.
 constexpr double kMostTasks = 5e6;
 
-/// The kinds of tasks that pages name, by their place.
+/// Names of task kinds, by their index.
 Json kinds_json() {
   Json names = Json::list();
   for (int kind = 0; kind < casync::kKinds; ++kind) {
@@ -38,7 +38,7 @@ Json unit_json(std::uint32_t unit) {
   return unit == report::kNoUnit ? Json(-1) : Json(std::int64_t{unit});
 }
 
-/// A lane's spans as columns, each start as what it is after the one before.
+/// A lane's spans as columns; starts are differences to the previous start.
 Json json_of(const report::Lane& lane) {
   Json start = Json::list(), length = Json::list(), kind = Json::list(), unit = Json::list(),
        last_unit = Json::list(), tasks = Json::list(), amount = Json::list(), row = Json::list(),

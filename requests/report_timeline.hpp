@@ -8,44 +8,44 @@
 #include "requests/planned.hpp"
 #include "sim/scenario.hpp"
 
-/// What the page of a plan shows of its simulation.
+/// Parts of a plan's page that come from its simulation.
 namespace hipress::requests {
 
-/// What a page has room for.
+/// Limits on the contents of a page.
 struct PageRoom {
-  std::size_t spans = 4000;      ///< of the timeline (report/spans.hpp)
+  std::size_t spans = 4000;      ///< spans of the timeline (report/spans.hpp)
   std::size_t gradients = 4000;  ///< in the table
-  std::size_t runs = 120;        ///< of the critical path (report/path_runs.hpp)
-  report::TextRoom texts = {};   ///< for names, notes and sentences
+  std::size_t runs = 120;        ///< runs of the critical path (report/path_runs.hpp)
+  report::TextRoom texts = {};   ///< lengths of names, notes and sentences
   PageRoom halved() const;
 };
 
-/// The plan's iteration, simulated once more with its timeline.
+/// One more simulation of the plan's iteration, with its timeline.
 struct PlanSimulation {
   sim::Scenario scenario;
   casync::TaskGraph graph = {};
   sim::Result result = {};
   std::vector<casync::TaskId> critical_path = {};
-  std::string diagnostic = {};  ///< what was given up for it; mostly empty
+  std::string diagnostic = {};  ///< approximations; mostly empty
 };
 
-/// None, with the reason, for a graph that takes too long or too much memory.
+/// None, with the reason, for a graph that takes too much time or memory.
 std::optional<PlanSimulation> simulate_plan(const Planned& planned, std::string& reason);
 
-/// Whole nanoseconds, which pictures are drawn to.
+/// Time in whole nanoseconds, the resolution of pictures.
 std::int64_t nanoseconds(casync::Picoseconds time);
 
-/// What 10 % more of anything would bring, as `hipress-sim` says it with `sensitivity`; null where
-/// simulations of more than `most_tasks` tasks together would be needed.
+/// Gain from 10 % more of each resource, as in `hipress-sim` with `sensitivity`; null if that needs
+/// simulations of more than `most_tasks` tasks in total.
 io::Document sensitivity_json(const PlanSimulation& simulated, double most_tasks);
 
-/// The lanes of the node where the iteration ends last, spans as columns.
+/// Lanes of the node that ends last, with spans as columns.
 io::Document timeline_json(const PlanSimulation& simulated, const PageRoom& room);
 
 /// The critical path's shares by kind, and its longest runs.
 io::Document path_json(const PlanSimulation& simulated, const PageRoom& room);
 
-/// When each unit is synchronised on every node; 0 of what has no task.
+/// Time at which each unit is synchronised on every node; 0 for units without tasks.
 std::vector<casync::Picoseconds> ends_of_units(const PlanSimulation& simulated, std::size_t units);
 
 }  // namespace hipress::requests

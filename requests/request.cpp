@@ -41,31 +41,30 @@ constexpr RequestRow kRequests[] = {
                         "Decides which gradients to compress, and into how many partitions to cut "
                         "them, as hipress-plan does."),
     row_of<SimulateRequest>("simulate",
-                            "Predicts one iteration of a plan: when every gradient is "
-                            "synchronised, and what that waits for, as hipress-sim does."),
+                            "Predicts one iteration of a plan: the time at which each gradient is "
+                            "synchronised, and the critical path, as hipress-sim does."),
     row_of<SweepRequest>("sweep",
                          "Predicts every combination of the values that a spec lists, one row "
                          "each, as hipress-sim sweep does."),
-    row_of<ReplayRequest>("replay",
-                          "Really synchronises a model's gradients between ranks as a plan says, "
-                          "verifies every value, and lays the measured times beside the predicted "
-                          "ones, as hipress-exec does."),
+    row_of<ReplayRequest>(
+        "replay",
+        "Synchronises a model's gradients between real ranks by a plan, verifies every value, and "
+        "compares measured with predicted times, as hipress-exec does."),
     row_of<ProfileRequest>("profile",
                            "Measures compression kernels and links of this machine, as "
                            "hipress-profile does."),
     row_of<ImportRequest>("import_trace",
-                          "Reads a trace of a training job: how much of a step is communication "
-                          "that nothing hides, and the model that the job trains, as "
-                          "hipress-import does."),
+                          "Reads a trace of a training job: the exposed communication of a step, "
+                          "and the model that the job trains, as hipress-import does."),
 };
 constexpr std::string_view kSchema = "schema", kResultSchema = "result_schema";
 
-/// In the order of the page of reference.
+/// Forms of results, in the order of the reference page.
 constexpr const ResultForm* kForms[] = {
-    &kPlanForm,  &kBandwidthForm, &kBroadcastForm, &kSimulateForm, &kChakraForm,
-    &kSweepForm, &kImportForm,    &kReplayForm,    &kProfileForm,  &kErrorForm};
+    &kPlanForm,  &kBandwidthForm, &kHostsForm,  &kBroadcastForm, &kSimulateForm, &kChakraForm,
+    &kSweepForm, &kImportForm,    &kReplayForm, &kProfileForm,   &kErrorForm};
 
-/// Schemas of all forms, in lists, by what they are of. Objects have no other members.
+/// Schemas of all forms, in lists by request. Objects have no other members.
 io::Document result_schemas() {
   io::Document all = io::Document::object();
   for (const ResultForm* const form : kForms) {
@@ -84,7 +83,7 @@ io::Document all_schemas() {
   return all;
 }
 
-/// What "request" says.
+/// Value of "request".
 std::string name_of(const io::Document& request) {
   std::vector<std::string_view> known;
   for (const RequestRow& row : kRequests) known.push_back(row.name);

@@ -11,39 +11,39 @@
 #include "plans/trust.hpp"
 #include "requests/field.hpp"
 
-/// Fields of several requests, each declared once: they hold what the libraries take.
+/// Fields of several requests, each declared once. They refer to the libraries' options.
 namespace hipress::requests {
 
-/// Adds the fields of machines. `without_profile` says in the help what happens if no profile is
-/// given, and `idle` when one that is given has no effect.
+/// Adds the fields of machines. `without_profile` is the help text about a missing profile. `idle`
+/// is the case in which a given profile has no effect.
 void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile,
          const Case& idle = {});
 
-/// Adds the fields of a model's times. They are refused in the case; empty: never.
+/// Adds the fields of a model's times; rejected in the case `refusal`.
 void add(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
-/// Adds the fields of a job whose computation is derived. All but `dtype` are refused in the case.
+/// Adds the fields of a job whose computation is derived. All but `dtype` are rejected in the case.
 void add_job(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
 
-/// Adds the fields that change a plan. `why_idle` says why a field has no effect; empty: it has
-/// one.
+/// Adds the fields that change a plan. `why_idle` returns the reason why a field has no effect;
+/// empty: it has one.
 void add(Fields& fields, plans::PlanOptions& options,
          const std::function<std::string(std::string_view name)>& why_idle = {});
 
-/// trust_plan, which has no effect in that case; empty: in none.
+/// Adds trust_plan, which has no effect in the case `idle`.
 void add(Fields& fields, plans::Trust& trust, const Case& idle = {});
 
-/// "ddp (the mean of …) or local(steps, …) (…)": the schedules, for help.
+/// Schedules for help: "ddp (the mean of …) or local(steps, …) (…)".
 std::string describe_schedules();
 
-/// The help of `wrap`, a rule for the layers of schedules.
+/// Help of `wrap`, a rule for the layers of schedules.
 std::string describe_wrap();
 
-/// The schedule that the field `schedule` says. InputError for one that there is not, or that does
-/// not fit the model.
+/// Parses the field `schedule`. InputError for an unknown schedule, or one that does not fit the
+/// model.
 casync::Schedule read_schedule(const std::string& text, const models::Model& model);
 
-/// Those of a text with several values of a parameter (casync::Schedule::parse_set()) that fit the
-/// model; where none does, InputError as for one.
+/// Parses a text with several values of a parameter (casync::Schedule::parse_set()), and keeps the
+/// schedules that fit the model. If none does, InputError as for one.
 std::vector<casync::Schedule> read_schedules(const std::string& text, const models::Model& model);
 
 }  // namespace hipress::requests

@@ -14,10 +14,10 @@ void fill_mix(Record& record, const costs::Cluster* cluster, const models::Model
   record.section(cluster != nullptr && cluster->overlap.matrix, [&] {
     record.by_name(
         "mix", [&] { return shares_of(model->mix.value_or(models::assumed_mix())); },
-        "Shares of classes in the computation, where factors are by class", "A share from 0 to 1");
+        "Shares of classes in the computation, if factors are given by class", "Share from 0 to 1");
     record.add(
         "mix_assumed", [&] { return !model->mix.has_value(); },
-        "Whether the model has no mix, so that one was assumed");
+        "True if the model has no mix, so that one was assumed");
   });
 }
 
@@ -27,10 +27,10 @@ void fill_load(Record& record, const sim::ComputeUtilisation& utilisation,
   record.add("utilization_p10", utilisation.p10, "The start of its 10–90 % interval");
   record.add("utilization_p90", utilisation.p90, "The end of its 10–90 % interval");
   record.add("bytes_per_step", traffic.bytes_per_step,
-             "What the node that sends most sends in a step");
-  record.add("bytes_per_day", traffic.bytes_per_day, "The same in a day of training");
+             "Bytes that the node that sends most sends in a step");
+  record.add("bytes_per_day", traffic.bytes_per_day, "Bytes that it sends in a day of training");
   record.add("peak_bits_per_s", traffic.peak_bits_per_s,
-             "Its rate in the busiest stretch as long as a step's computation");
+             "Peak rate of that node, averaged over a window as long as a step's computation");
 }
 
 }  // namespace hipress::requests

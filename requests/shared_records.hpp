@@ -10,17 +10,17 @@
 #include "sim/compute_utilisation.hpp"
 #include "sim/traffic.hpp"
 
-/// Keys that results of several requests have.
+/// Keys in results of several requests.
 namespace hipress::requests {
 
-/// Shares by the names of all classes.
+/// Shares by class name, for all classes.
 std::vector<std::pair<std::string, double>> shares_of(const models::Mix& mix);
 
-/// Adds the mix that the prediction rests on, `mix`, and whether it was assumed, `mix_assumed`,
-/// where the cluster's overlap tells classes of computation apart. Null pointers are for schemas.
+/// Adds `mix`, the mix of computation behind the prediction, and `mix_assumed`, if the cluster's
+/// overlap distinguishes classes of computation. Null pointers are for schemas.
 void fill_mix(Record& record, const costs::Cluster* cluster, const models::Model* model);
 
-/// Adds what a step comes to: the share of computation, with its interval, and what is sent.
+/// Adds the load of a step: the share of computation, with its interval, and the bytes sent.
 void fill_load(Record& record, const sim::ComputeUtilisation& utilisation,
                const sim::Traffic& traffic);
 

@@ -25,12 +25,12 @@ void write_trace(const SimulateRequest& line, const Scenario& scenario,
   });
 }
 
-/// What is exported is simulated again from its tasks, which know neither draws nor iterations.
+/// Rejects exports with draws or iterations: the exported tasks are simulated again, without these.
 void check_export(const SimulateRequest& line) {
   if (line.chakra.empty()) return;
   if (!line.jitter.empty() || line.steady > 0) {
     throw io::InputError(
-        "`export_chakra` has one iteration at nominal times: leave out `jitter` and `steady`");
+        "`export_chakra` writes one iteration at nominal times: leave out `jitter` and `steady`");
   }
 }
 
@@ -65,8 +65,8 @@ Simulated simulate(const SimulateRequest& request, const Hooks& hooks) {
   const bool averages = !scenario.plan.schedule.row().sharded;
   if (!request.chakra.empty() && (steps_per_period(scenario) > 1 || !averages)) {
     throw io::InputError(
-        fmt::format("`export_chakra` has one step in which gradients are averaged, and schedule {} "
-                    "is another: take `schedule` ddp",
+        fmt::format("`export_chakra` writes one step in which gradients are averaged, and schedule "
+                    "{} does not average in every step: take `schedule` ddp",
                     scenario.plan.schedule.text()));
   }
   if (hooks.interrupted.exists()) {

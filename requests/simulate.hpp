@@ -13,7 +13,7 @@
 #include "requests/prediction.hpp"
 #include "sim/scenario.hpp"
 
-/// The request "simulate", which hipress-sim makes of its command line.
+/// The request "simulate"; hipress-sim makes it from its command line.
 namespace hipress::requests {
 
 struct SimulateRequest {
@@ -21,19 +21,19 @@ struct SimulateRequest {
   std::string plan;
   std::int64_t evaluations = planner::kEvaluations;
   std::string topology = "PS";
-  std::uint32_t nodes = 0;  ///< 0: as the cluster file says
+  std::uint32_t nodes = 0;  ///< 0: the cluster file's number
   std::string algorithm = "onebit";
   costs::MachineOptions machines;
   models::TimeOptions times;
   std::string network = "fair";
   std::string trace;
-  std::string chakra;  ///< folder; empty: none is written
+  std::string chakra;  ///< folder; empty: no export
   std::string fold = "auto";
   plans::PlanOptions plan_options;
   plans::Trust trust;
-  int steady = 0;        ///< iterations back to back; 0: one, with a barrier at its end
-  std::string schedule;  ///< empty: as a plan YAML says, else ddp
-  std::string wrap;      ///< as models::wrap() takes it; empty: layers as the model says
+  int steady = 0;        ///< back-to-back iterations; 0: one, with a barrier at its end
+  std::string schedule;  ///< empty: the plan YAML's, else ddp
+  std::string wrap;      ///< rule for models::wrap(); empty: the model's own layers
   std::string transfer_order = "ready";
   std::string jitter;  ///< empty: none
   std::uint64_t seed = 0;
@@ -46,37 +46,38 @@ struct SimulateRequest {
 
 struct Effect;
 
-/// Its fields; they point into the request. `effect` tells which have one; null: nothing has been
-/// simulated yet.
+/// Fields of the request; they point into it. `effect` checks which fields have an effect; null:
+/// nothing has been simulated yet.
 Fields fields(SimulateRequest& request, Effect* effect = nullptr);
 
-/// What was simulated, and what came of it.
+/// Simulated scenario with its result.
 struct Simulated {
   sim::Scenario scenario;
   Prediction prediction;
 };
 
-/// Reads what the request names, and simulates it. io::InputError for what makes no sense, and with
-/// what would make it smaller if the graph does not fit in memory.
+/// Reads the request's inputs, and simulates. io::InputError for invalid requests; if the graph
+/// does not fit in memory, it proposes a smaller one.
 Simulated simulate(const SimulateRequest& request, const Hooks& hooks);
 
-/// What --json prints.
+/// Document that --json prints.
 io::Document document(const Simulated& simulated);
 
-/// Writes the files that the request names: last, so that a full disk costs nothing but them.
+/// Writes the files that the request names. Call it last, so that a full disk costs nothing else.
 void write_files(const SimulateRequest& request, Simulated& simulated);
 
-/// Warns of costs that nobody measured, and of what was given and has no effect.
+/// Warns of assumed costs, and of fields without effect.
 void warn_of(const SimulateRequest& request, const Simulated& simulated, const Hooks& hooks);
 
 /// Answers the request.
 io::Document answer(const SimulateRequest& request, const Hooks& hooks);
 
-/// The machines that the request names.
+/// Loads the machines that the request names.
 costs::LoadedMachines load_machines(const SimulateRequest& request);
-/// What the request describes; says what was assumed. io::InputError for what makes no sense.
+/// Loads the scenario that the request describes, and reports assumptions. io::InputError for
+/// invalid requests.
 sim::Scenario load_scenario(const SimulateRequest& request, const Hooks& hooks);
-/// Simulates the scenario, and whatever else the request asks for.
+/// Simulates the scenario, and runs the other requested analyses.
 Prediction predict(const sim::Scenario& scenario, const SimulateRequest& request,
                    const Hooks& hooks);
 

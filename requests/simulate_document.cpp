@@ -23,7 +23,7 @@ void fill_task(Record& record, const Prediction& prediction, casync::TaskId id) 
   const traces::Timeline& timeline = prediction.result.timeline;
   const auto task = [&] { return prediction.graph[id]; };
   record.add(
-      "kind", [&] { return std::string(casync::to_string(task().kind)); }, "The kind of task");
+      "kind", [&] { return std::string(casync::to_string(task().kind)); }, "Kind of task");
   record.add(
       "gradient",
       [&] {
@@ -31,21 +31,21 @@ void fill_task(Record& record, const Prediction& prediction, casync::TaskId id) 
         const bool has_one = kind != casync::Kind::kForward && kind != casync::Kind::kSteps;
         return has_one ? std::optional(prediction.names[task().gradient]) : std::nullopt;
       },
-      "Whose it is; null: of no gradient");
+      "Gradient that the task belongs to; null for Forward and Steps");
   record.add(
-      "node", [&] { return task().node; }, "Where it is");
+      "node", [&] { return task().node; }, "Node of the task");
   record.add(
-      "start_s", [&] { return to_seconds(timeline.start[id]); }, "When it starts");
+      "start_s", [&] { return to_seconds(timeline.start[id]); }, "Start time of the task");
   record.add(
-      "end_s", [&] { return to_seconds(timeline.end[id]); }, "When it ends");
+      "end_s", [&] { return to_seconds(timeline.end[id]); }, "End time of the task");
   record.add(
       "slowed_s", [&] { return timeline.slowed.empty() ? 0.0 : to_seconds(timeline.slowed[id]); },
-      "How much longer computation took than alone");
+      "Time by which overlap slows the computation");
 }
 
 using Shares = std::vector<std::pair<std::string, double>>;
 
-/// Shares of the path from `begin` to its end, by kind; 0 for kinds that it does not have.
+/// Shares of the path from `begin` to its end, by kind; 0 for absent kinds.
 Shares path_shares(const Prediction& prediction, Picoseconds begin) {
   const PathTimes times =
       path_times(prediction.graph, prediction.result.timeline, prediction.critical_path, begin);
@@ -71,32 +71,31 @@ void fill_utilisation(Record& record, const Utilisation& use) {
   record.list("nodes", nodes, "Each simulated node", [](Record& row, const auto& node) {
     const NodeUse& at = node.second;
     row.add("node", node.first, "Its number");
-    row.add("compute", at.compute, "The stream of computation");
-    row.add("codec", at.codec, "The stream that encodes and decodes");
-    row.add("local", at.local, "Between the node's GPUs");
+    row.add("compute", at.compute, "Computation stream");
+    row.add("codec", at.codec, "Codec stream");
+    row.add("local", at.local, "Links between the node's GPUs");
     row.add("egress", at.egress.utilisation, "The link, sending");
     row.add("ingress", at.ingress.utilisation, "The link, receiving");
-    row.add("both_ways", at.both_ways, "Of what the link carries both ways together");
+    row.add("both_ways", at.both_ways, "Share of the link's capacity in both directions together");
   });
-  record.list("hosts", use.hosts, "Each host whose ranks share its cores",
-              [](Record& row, const HostUse& host) {
-                row.add("host", host.host, "Its number");
-                row.add("cores", host.utilisation,
-                        "Core-seconds in use, as a share of those there are");
-              });
+  record.list(
+      "hosts", use.hosts, "Hosts whose ranks share cores", [](Record& row, const HostUse& host) {
+        row.add("host", host.host, "Its number");
+        row.add("cores", host.utilisation, "Core-seconds in use, as a share of those available");
+      });
 }
 
-/// Of the node whose computation is slowed most, a step of it.
+/// Adds the slowdown of a step on the node whose computation is slowed most.
 void fill_slowdown(Record& record, const std::pair<std::uint32_t, Slowdown>& slowest) {
   const Slowdown& slowdown = slowest.second;
-  record.add("node", slowest.first, "Whose it is");
+  record.add("node", slowest.first, "Node that is slowed most");
   record.add("by_codecs_s", to_seconds(slowdown.by_codecs), "Compression beside it");
   record.add("by_transfers_s", to_seconds(slowdown.by_transfers), "Transfers beside it");
   record.add("by_computation_s", to_seconds(slowdown.by_computation),
-             "Computation of other ranks of its host");
+             "Computation of other ranks on its host");
 }
 
-/// A direction of a link of one of the three.
+/// One direction of a node's, host's or rack's link.
 struct Link {
   std::optional<std::size_t> node, host, rack;
   const char* direction = "";
@@ -128,49 +127,53 @@ std::vector<Link> links_of(const Utilisation& use) {
 }
 
 void fill_link(Record& record, const Link& link) {
-  record.add_if_any("node", link.node, "Of the link of a node");
-  record.add_if_any("host", link.host, "Of the network card of a host");
-  record.add_if_any("rack", link.rack, "Of the link of a rack");
+  record.add_if_any("node", link.node, "Node whose link it is");
+  record.add_if_any("host", link.host, "Host whose network card it is");
+  record.add_if_any("rack", link.rack, "Rack whose uplink it is");
   record.add("direction", link.direction,
-             "egress or ingress; nic out or nic in; rack up or rack down");
-  record.add("bytes", link.use.bytes, "What it carries in an iteration");
-  record.add("messages", link.use.messages, "In so many messages");
-  record.add("utilisation", link.use.utilisation, "Bytes over what it could carry");
-  record.add("busy", link.use.busy, "The share of the iteration in which it carries something");
+             "Direction: egress or ingress, nic out or nic in, rack up or rack down");
+  record.add("bytes", link.use.bytes, "Bytes carried in an iteration");
+  record.add("messages", link.use.messages, "Number of messages");
+  record.add("utilisation", link.use.utilisation,
+             "Bytes over the link's capacity during the iteration");
+  record.add("busy", link.use.busy, "Share of the iteration in which the link is busy");
 }
 
 void fill_replicas(Record& record, const Replicas& replicas) {
-  record.add("count", replicas.count, "How many");
-  record.add("mean_s", to_seconds(replicas.mean), "Their mean");
-  record.add("p10_s", to_seconds(replicas.p10), "One in ten is shorter");
-  record.add("p50_s", to_seconds(replicas.p50), "Their median");
-  record.add("p90_s", to_seconds(replicas.p90), "One in ten is longer");
-  record.add("p99_s", to_seconds(replicas.p99), "One in a hundred is longer");
+  record.add("count", replicas.count, "Number of replicas");
+  record.add("mean_s", to_seconds(replicas.mean), "Mean of the iteration times");
+  record.add("p10_s", to_seconds(replicas.p10), "10th percentile");
+  record.add("p50_s", to_seconds(replicas.p50), "Median of the iteration times");
+  record.add("p90_s", to_seconds(replicas.p90), "90th percentile");
+  record.add("p99_s", to_seconds(replicas.p99), "99th percentile");
 }
 
 void fill_sensitivity(Record& record, const Sensitivity& row) {
-  record.add("iteration_s", to_seconds(row.iteration), "The iteration then");
-  record.add("change_s", to_seconds(row.change), "Its change; negative: faster");
+  record.add("iteration_s", to_seconds(row.iteration), "Iteration time with that improvement");
+  record.add("change_s", to_seconds(row.change),
+             "Change of the iteration time; negative if faster");
 }
 
 void fill_source(Record& record, const SpreadSource& source) {
-  record.add("deviation", source.deviation, "The standard deviation of the logarithm of its costs");
-  record.add("iteration_s_p10", source.alone.p10_s, "The interval if nothing else varied");
-  record.add("iteration_s_p90", source.alone.p90_s, "Its end");
-  record.add("share", source.share, "Of the sum of the squared widths");
+  record.add("deviation", source.deviation, "Standard deviation of the logarithm of its costs");
+  record.add("iteration_s_p10", source.alone.p10_s,
+             "Start of the 10–90 % interval if nothing else varied");
+  record.add("iteration_s_p90", source.alone.p90_s, "End of that interval");
+  record.add("share", source.share, "Share in the sum of the squared widths");
 }
 
 void fill_bounds(Record& record, const FoldingBounds& bounds) {
   record.add("shortest_slices_s", to_seconds(bounds.shortest),
-             "If all were as long as the shortest");
-  record.add("longest_slices_s", to_seconds(bounds.longest), "If all were as long as the longest");
+             "Iteration time if all slices were as short as the shortest");
+  record.add("longest_slices_s", to_seconds(bounds.longest),
+             "Iteration time if all slices were as long as the longest");
 }
 
 void fill_steady(Record& record, const SteadyState& steady) {
   std::vector<double> periods_s;
   for (const Picoseconds period : steady.periods) periods_s.push_back(to_seconds(period));
-  record.add("periods_s", periods_s, "Between the ends of two");
-  record.add("settled", steady.settled, "Whether they became alike");
+  record.add("periods_s", periods_s, "Times between the ends of consecutive iterations");
+  record.add("settled", steady.settled, "True if the periods settled");
 }
 
 const char* folding_name(const Prediction& prediction) {
@@ -178,7 +181,7 @@ const char* folding_name(const Prediction& prediction) {
   return prediction.folding_bounds ? "bounded" : "exact";
 }
 
-/// By the names of rows that have one.
+/// Rows by their names.
 template <class Row>
 std::vector<std::pair<std::string_view, Row>> by_names(const std::vector<Row>& rows) {
   std::vector<std::pair<std::string_view, Row>> named;
@@ -186,7 +189,7 @@ std::vector<std::pair<std::string_view, Row>> by_names(const std::vector<Row>& r
   return named;
 }
 
-/// The times, each with its interval beside it.
+/// Adds the times, each with its interval.
 void fill_times(Record& record, const Scenario& scenario, const Prediction& prediction) {
   const Picoseconds compute = compute_time(prediction);
   const Intervals intervals = intervals_of(scenario, prediction);
@@ -198,23 +201,23 @@ void fill_times(Record& record, const Scenario& scenario, const Prediction& pred
     record.add(name + "_s_p90", interval.p90_s, help_of_p90);
   };
   add("iteration", prediction.iteration, intervals.iteration,
-      "One iteration in seconds; with `steady`, the period", "One iteration in ten is shorter",
-      "One iteration in ten is longer");
+      "Iteration time in seconds; with `steady`, the period",
+      "10th percentile of the iteration time", "90th percentile of the iteration time");
   add("synchronisation", synchronisation_time(prediction), intervals.synchronisation,
-      "From the first node's backward on");
+      "Synchronisation time, from the first node's backward on");
   add("compute", compute, intervals.compute, "Forward and backward of the slowest node");
   add("exposed_communication", prediction.iteration - compute, intervals.exposed_communication,
-      "`iteration_s` less `compute_s`");
+      "`iteration_s` minus `compute_s`");
 }
 
 /// Adds the critical path, and the utilisation of parts of machines.
 void fill_parts(Record& record, const Scenario& scenario, const Prediction& prediction) {
-  record.object("replicas", prediction.replicas, "Of `replicas`: iterations with jitter",
+  record.object("replicas", prediction.replicas, "Iterations with jitter; with `replicas`",
                 fill_replicas);
   record.by_name(
       "critical_path_share", [&] { return path_shares(prediction, Picoseconds{}); },
-      "Shares of the iteration that the critical path is in",
-      "A kind of task; wire: between Send and Recv, with waits for a core");
+      "Shares of kinds of tasks in the critical path of the iteration",
+      "Kind of task; wire: between Send and Recv, including waits for a core");
   record.by_name(
       "exposed_communication_share",
       [&] {
@@ -222,24 +225,29 @@ void fill_parts(Record& record, const Scenario& scenario, const Prediction& pred
         return path_shares(prediction,
                            in_shards ? prediction.result.iteration : prediction.result.compute);
       },
-      "The same of the part behind the last Backward: why communication is exposed", "As above");
+      "Shares of kinds of tasks in the critical path behind the last Backward, which is the "
+      "exposed communication",
+      "As above");
   record.object("utilisation", prediction.utilisation,
-                "Shares of the iteration in which parts of machines are busy", fill_utilisation);
+                "Share of the iteration in which each part of the machines is busy",
+                fill_utilisation);
   record.object(
       "slowdown",
       [&] {
         return std::pair(prediction.slowdowns.slowest(), slowdown_of_step(scenario, prediction));
       },
-      "What slows the computation that is slowed most, in a step", fill_slowdown);
-  record.list("links", links_of(prediction.utilisation), "Each link and direction", fill_link);
+      "Causes of the slowdown of computation in a step, for the node that is slowed most",
+      fill_slowdown);
+  record.list("links", links_of(prediction.utilisation), "Links, one entry per direction",
+              fill_link);
   const auto& changes = prediction.sensitivities;
   record.by_name("sensitivity", changes.empty() ? std::nullopt : std::optional(by_names(changes)),
-                 "With `sensitivity`: what 10 % more of one thing would bring",
-                 "What is improved by 10 %", fill_sensitivity);
-  record.object("steady", prediction.steady, "With `steady`: iterations one after the other",
-                fill_steady);
+                 "Effect of a 10 % improvement of one parameter; with `sensitivity`",
+                 "Parameter improved by 10 %", fill_sensitivity);
+  record.object("steady", prediction.steady,
+                "Consecutive iterations without a barrier; with `steady`", fill_steady);
   record.list("critical_path", prediction.critical_path,
-              "The tasks that the iteration's end waits for, in their order",
+              "Tasks of the critical path, in their order",
               [&](Record& row, casync::TaskId id) { fill_task(row, prediction, id); });
 }
 
@@ -250,9 +258,9 @@ void fill(Record& record, const Simulated& simulated) {
   const Prediction& prediction = simulated.prediction;
   record.add("model", scenario.model.name, "The model's name");
   record.add("nodes", prediction.graph.nodes, "Nodes that synchronise");
-  record.add("topology", scenario.plan.topology, "How what is compressed travels");
+  record.add("topology", scenario.plan.topology, "Topology of compressed gradients");
   record.add("algorithms", plans::used_algorithms(scenario.model, scenario.plan),
-             "What the plan compresses with");
+             "Algorithms that the plan uses");
   fill_times(record, scenario, prediction);
   record.add(
       "machines",
@@ -260,24 +268,24 @@ void fill(Record& record, const Simulated& simulated) {
         return sentence(
             costs::describe_machines(scenario.profile, scenario.cluster, scenario.model));
       },
-      "Profile, nodes, links and time of computation in a sentence");
+      "Profile, nodes, links and time of computation, in a sentence");
   record.add("bytes_sent_per_node", bytes_per_iteration(scenario, prediction),
-             "What each node sends in one iteration");
-  record.add("tasks", prediction.graph.tasks(), "Tasks of the simulated graph");
+             "Bytes that each node sends in one iteration");
+  record.add("tasks", prediction.graph.tasks(), "Number of tasks of the simulated graph");
   record.add("folding", folding_name(prediction),
-             "Whether nodes that behave alike were simulated once: none, exact, or bounded by two "
-             "times");
+             "Folding of nodes that behave alike: none, exact, or bounded by two times");
   record.object("folding_bounds", prediction.folding_bounds,
-                "Of bounded folding: the iteration if all slices were alike", fill_bounds);
+                "Iteration times if all slices were equal; only for bounded folding", fill_bounds);
   record.add("orbits", prediction.graph.representatives(),
-             "Nodes that were simulated, each for those that behave as it does");
-  record.add("simulation_s", prediction.simulation_s, "Seconds that the simulation took");
+             "Number of simulated nodes, each of which stands for all nodes that behave alike");
+  record.add("simulation_s", prediction.simulation_s, "Duration of the simulation, in seconds");
   record.add("tasks_per_s", prediction.graph.tasks() / prediction.simulation_s,
-             "Tasks over these seconds");
+             "Tasks simulated per second");
   fill_parts(record, scenario, prediction);
   fill_mix(record, &scenario.cluster, &scenario.model);
-  record.add("schedule", scenario.plan.schedule.text(), "When gradients are synchronised");
-  record.add("steps_per_period", prediction.steps, "Steps after which that repeats");
+  record.add("schedule", scenario.plan.schedule.text(), "Schedule of the synchronisation");
+  record.add("steps_per_period", prediction.steps,
+             "Number of steps after which the schedule repeats");
   fill_load(record, compute_utilisation(scenario, prediction), prediction.traffic);
   record.section(prediction.explains_interval, [&] {
     record.by_name(
@@ -286,13 +294,13 @@ void fill(Record& record, const Simulated& simulated) {
           return by_names(
               explain_interval(prediction.response, costs::spread_of(scenario.profile)));
         },
-        "With `explain_interval`: what makes the interval as wide as it is",
+        "Sources of the interval's width; with `explain_interval`",
         "host, links, compute, model or iterations", fill_source);
   });
 }
 
 constinit const ResultForm kSimulateForm = {"simulate", "A simulated iteration",
-                                            "Of a simulate request", schema_of<Simulated>};
+                                            "Result of a simulate request", schema_of<Simulated>};
 
 io::Document document(const Simulated& simulated) { return document_of(simulated); }
 
@@ -300,23 +308,23 @@ void fill(Record& record, const SimulatedChakra& simulated) {
   const traces::ChakraGraph& exported = simulated.exported;
   const Result& result = simulated.result;
   record.add("model", io::printable(exported.model), "The model's name");
-  record.add("plan", io::printable(exported.plan), "The plan that was exported");
-  record.add("nodes", exported.graph.nodes, "Nodes of the graph");
-  record.add("tasks", exported.graph.tasks(), "Its tasks");
-  record.add("iteration_s", to_seconds(result.iteration), "One iteration, in seconds");
+  record.add("plan", io::printable(exported.plan), "Exported plan");
+  record.add("nodes", exported.graph.nodes, "Number of nodes of the graph");
+  record.add("tasks", exported.graph.tasks(), "Number of tasks");
+  record.add("iteration_s", to_seconds(result.iteration), "Iteration time, in seconds");
   record.add("compute_s", to_seconds(result.compute), "Computation of the slowest node");
   record.add("exposed_communication_s", to_seconds(result.iteration - result.compute),
-             "`iteration_s` less `compute_s`");
-  record.add("iteration_ps", result.iteration.count(), "The iteration in picoseconds");
+             "`iteration_s` minus `compute_s`");
+  record.add("iteration_ps", result.iteration.count(), "Iteration time in picoseconds");
   record.add("exported_iteration_ps", exported.iteration.count(),
-             "The iteration that was exported");
+             "Exported iteration time in picoseconds");
   record.add("every_task_as_exported", simulated.as_exported(),
-             "Whether every task starts and ends as exported");
-  record.add("bytes_sent_per_node", result.bytes_sent, "What each node sends");
+             "True if every task starts and ends as exported");
+  record.add("bytes_sent_per_node", result.bytes_sent, "Bytes that each node sends");
 }
 
 constinit const ResultForm kChakraForm = {"simulate", "A simulated Chakra graph",
-                                          "Of hipress-sim with `chakra`",
+                                          "Result of hipress-sim with `chakra`",
                                           schema_of<SimulatedChakra>};
 
 io::Document document(const SimulatedChakra& simulated) { return document_of(simulated); }

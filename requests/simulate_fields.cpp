@@ -14,13 +14,13 @@ namespace hipress::requests {
 
 namespace {
 
-/// The case that an effect tells of, once there is one.
+/// Case reported by the effect, once it is known.
 template <class Of>
 Case told(Effect* effect, Of of) {
   return [=] { return effect != nullptr ? of(*effect) : std::string(); };
 }
 
-/// The only factor of the jitter; none: it has several, or there is no jitter.
+/// Single factor of the jitter; none if it has several, or without jitter.
 std::optional<double> only_factor(const SimulateRequest& request) {
   if (request.jitter.empty()) return std::nullopt;
   return sim::Jitter::parse(request.jitter).constant();
@@ -42,24 +42,24 @@ Fields fields(SimulateRequest& request, Effect* effect) {
                planner::named_plans())
       .must_be_given();
   made.add("evaluations", &request.evaluations,
-           "Plans that a search for `plan` simulates; more: a better plan, later")
+           "Number of plans that a search for `plan` simulates; a larger number takes longer and "
+           "may find a better plan")
       .with_default()
       .from(1)
       .idle(when([&request] { return !planner::is_searched(request.plan); },
-                 "`plan` is none that is searched for"));
+                 "`plan` does not name a plan that is searched for"));
   made.add("topology", &request.topology,
-           fmt::format("One of {}, BEST for a plan that is made, or of a broadcast {} (default: "
-                       "what a plan YAML says, else ps)",
+           fmt::format("Topology of gradients: {}, BEST for a plan that is made, or of a broadcast "
+                       "{} (default: the plan YAML's, else ps)",
                        casync::topology_names(casync::Operation::kMean),
                        casync::topology_names(casync::Operation::kBroadcast)))
       .idle(told(effect, std::mem_fn(&Effect::of_topology)));
   made.under(headings::kMachines);
   made.add("nnodes", &request.nodes,
-           "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")
+           "Number of nodes (default: the cluster's, else the plan YAML's, else 16)")
       .from(1, 1u << 20);
   made.under(headings::kPlan);
-  made.add("algorithm", &request.algorithm,
-           "Codec of plan entries that are compressed but name none")
+  made.add("algorithm", &request.algorithm, "Codec of compressed plan entries that name none")
       .with_default()
       .idle(told(effect, std::mem_fn(&Effect::of_algorithm)));
   add(made, request.machines,
@@ -69,18 +69,17 @@ Fields fields(SimulateRequest& request, Effect* effect) {
   add_job(made, request.times);
   made.under(headings::kMachines);
   made.add("network", &request.network,
-           "How transfers share links: port (one message at a time) or fair (max-min)")
+           "Sharing of links by transfers: port (one message at a time) or fair (max-min)")
       .with_default()
       .idle(told(effect, std::mem_fn(&Effect::of_network)));
   made.under(headings::kRun);
   made.add("fold", &request.fold,
-           "Simulate one node for all where they do the same: auto (where that is exact), "
-           "never, or always (with bounds where slices are unequal)")
+           "Simulation of one node for all that behave alike: auto (if that is exact), never, or "
+           "always (with bounds if slices are unequal)")
       .with_default();
-  made.add(
-          "transfer_order", &request.transfer_order,
-          "Which waiting message goes first: ready (first come, first served) or need (of the next "
-          "forward pass) (default: what the plan says, else ready)")
+  made.add("transfer_order", &request.transfer_order,
+           "Order of waiting messages: ready (first come, first served) or need (of the next "
+           "forward pass) (default: the plan's, else ready)")
       .under(headings::kPlan)
       .idle(told(effect, std::mem_fn(&Effect::of_transfer_order)));
   made.under(headings::kQuestions);
@@ -96,11 +95,11 @@ Fields fields(SimulateRequest& request, Effect* effect) {
           when([&request] { return only_factor(request).has_value(); },
                "all factors of the jitter are the same"));
   made.add("replicas", &request.replicas,
-           "Simulate so many draws of the jitter, and print the percentiles")
+           "Number of draws of the jitter to simulate; their percentiles are printed")
       .with_default()
       .from(1, 1'000'000);
   made.under(headings::kRun);
-  made.add("jobs", &request.jobs, "Replicas at a time (default: one per core)")
+  made.add("jobs", &request.jobs, "Number of replicas at a time (default: one per core)")
       .from(1, 4096)
       .idle(when([&request] { return request.replicas == 1; }, "there is one replica"));
   made.under(headings::kOutput);
@@ -113,23 +112,23 @@ Fields fields(SimulateRequest& request, Effect* effect) {
   });
   add(made, request.trust);
   made.add("schedule", &request.schedule,
-           "When gradients are synchronised: " + describe_schedules() +
-               " (default: what a plan YAML says, else ddp)");
+           "Schedule of the synchronisation: " + describe_schedules() +
+               " (default: the plan YAML's, else ddp)");
   made.add("wrap", &request.wrap, describe_wrap()).idle(told(effect, [](const Effect& of) {
     return std::string(
         of.scenario.plan.schedule == casync::Schedule() ? "schedule ddp has no layers" : "");
   }));
   made.under(headings::kQuestions);
   made.add("steady", &request.steady,
-           "Simulate so many iterations (8) one after the other, without a barrier, and report the "
-           "period that they settle to")
+           "Number of consecutive iterations (8) to simulate, without a barrier; their settled "
+           "period is reported")
       .from(2, 1024)
       .alone_means("8");
   made.add("sensitivity", &request.sensitivity,
-           "Also simulate with bandwidth, latency, codecs, compute … each 10 % better");
+           "Simulate also with bandwidth, latency, codecs, compute … each 10 % better");
   made.add("explain_interval", &request.explains_interval,
-           "Say how much of the interval is due to kernels, links, computation and the simulator's "
-           "own error");
+           "Print the shares of kernels, links, computation and the simulator's own error in the "
+           "interval");
   return made;
 }
 

@@ -16,7 +16,9 @@
 #include "io/error.hpp"
 #include "io/yaml.hpp"
 #include "models/wrap.hpp"
+#include "planner/advice/settings.hpp"
 #include "planner/baselines/named_plans.hpp"
+#include "planner/search/shards.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
@@ -31,11 +33,11 @@ namespace {
 
 constexpr std::string_view kAnyTopology = "best";
 
-/// As asked for; of what the request leaves open, a cluster file decides before a plan YAML.
+/// Number of nodes: the request's, else the cluster file's, else the plan YAML's.
 std::uint32_t nodes_of(const SimulateRequest& line) {
   if (line.nodes > 0) return line.nodes;
   const std::string& file = line.machines.cluster;
-  const bool file_says = !file.empty() && io::YamlNode::load(file).has("nodes");
+  const bool file_says = !file.empty() && costs::nodes_of_cluster(file).has_value();
   return file_says ? 0 : plans::nodes_of_plan(line.plan).value_or(0);
 }
 
@@ -43,15 +45,15 @@ void say(const Hooks& hooks, const std::vector<std::string>& diagnostics) {
   for (const std::string& diagnostic : diagnostics) inform(hooks, diagnostic);
 }
 
-/// Of a plan that is made, the topology may be left open; a plan YAML says its own.
+/// True if the topology is open, which is allowed for plans that are made; a plan YAML has its own.
 bool leaves_topology_open(const SimulateRequest& line) {
   if (line.topology != kAnyTopology && line.topology != "BEST") return false;
   if (planner::is_named_plan(line.plan) || plans::topology_of_plan(line.plan)) return true;
-  throw io::InputError(fmt::format(
-      "`topology` BEST is for plans that are made for the machines ({}), and plan {} is not: give "
-      "its topology, {}",
-      planner::named_plans(), io::quote(line.plan),
-      casync::topology_names(casync::Operation::kMean)));
+  throw io::InputError(
+      fmt::format("`topology` BEST needs a plan that is made for the machines ({}), and plan {} is "
+                  "not: give its topology, {}",
+                  planner::named_plans(), io::quote(line.plan),
+                  casync::topology_names(casync::Operation::kMean)));
 }
 
 std::string topology_of(const SimulateRequest& line) {
@@ -63,21 +65,21 @@ std::string topology_of(const SimulateRequest& line) {
                                          : plans::topology_of_plan(line.plan).value_or(asked);
 }
 
-/// A plan for so many nodes may be for the cluster with its GPUs at another level.
+/// Cluster for a plan of `nodes` nodes, perhaps with its GPUs at another level.
 costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes, const Hooks& hooks) {
   costs::Cluster found = costs::with_nodes(cluster, nodes);
   if (found.nodes != cluster.nodes) inform(hooks, costs::describe_levels(found));
   return found;
 }
 
-/// Known before the model is, whose times depend on it.
+/// True if the job is sharded; needed before the model is read, since its times depend on it.
 bool is_sharded(const SimulateRequest& line) {
   if (planner::kind_of_named_plan(line.plan) == planner::JobKind::kSharding) return true;
   if (line.schedule.empty()) return false;
   try {
     return planner::kind_of(casync::Schedule::parse(line.schedule)) == planner::JobKind::kSharding;
   } catch (const std::invalid_argument&) {
-    return false;  // read_schedule() says what is wrong
+    return false;  // read_schedule() reports the error
   }
 }
 
@@ -107,8 +109,8 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
                                                       line.schedule, model)) == JobKind::kSharding);
   if (sharded && planner::is_searched(line.plan)) {
     throw io::InputError(fmt::format(
-        "plan {} is searched for gradients that are averaged in every step, which schedule {} does "
-        "not: write one with hipress-plan `schedule`, and give `plan` X.yaml",
+        "plan {} is searched for gradients that are averaged in every step, and schedule {} does "
+        "not average in every step: write one with hipress-plan `schedule`, and give `plan` X.yaml",
         line.plan, line.schedule));
   }
   costs::Cluster cluster = machines.cluster;
@@ -129,12 +131,23 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   casync::Plan plan = std::move(resolved.plan);
   if (plan.nodes != cluster.nodes) cluster = at_level_of(cluster, plan.nodes, hooks);
   plan.gpus_per_node = cluster.gpus_per_node;
+  if (plan.rails == 1) plan.rails = costs::rails(cluster);
   Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),
                     std::move(cluster), network};
   if (!line.schedule.empty()) {
     scenario.plan.schedule = read_schedule(line.schedule, scenario.model);
   }
+  // Arithmetic has DDP's own time for its default buckets.
+  const bool by_arithmetic = line.times.batch > 0 && line.times.per_gradient.empty();
+  if (by_arithmetic && !sharded && planner::sends_raw_alone(scenario.plan.topology)) {
+    planner::charge_buckets(scenario.plan, scenario.model);
+  }
   plans::require_shards(line.plan_options, scenario.plan.schedule);
+  if (!io::is_yaml_name(line.plan)) {
+    const std::string why =
+        planner::exchange_within_hosts(scenario.model, scenario.cluster, scenario.plan);
+    if (!why.empty()) inform(hooks, why);
+  }
   const int least = steps_per_period(scenario) > 1 ? kPeriods : 1;
   scenario.iterations = line.steady > 0 ? line.steady : least;
   scenario.transfer_order = parse_transfer_order(line.transfer_order);

@@ -6,19 +6,19 @@
 
 namespace hipress::requests {
 
-/// A graph that was exported, and what came of simulating it again.
+/// An exported graph, with the result of simulating it again.
 struct SimulatedChakra {
   traces::ChakraGraph exported;
   sim::Result result = {};  ///< with its timeline
 
-  /// True where every task starts and ends as exported, to the picosecond.
+  /// True if every task starts and ends as exported, to the picosecond.
   bool as_exported() const {
     return result.timeline.start == exported.timeline.start &&
            result.timeline.end == exported.timeline.end;
   }
 };
 
-/// The document that --json prints.
+/// Document that --json prints.
 io::Document document(const SimulatedChakra& simulated);
 
 }  // namespace hipress::requests

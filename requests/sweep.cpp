@@ -26,7 +26,7 @@ using sweep::Shard;
 using sweep::SweepSize;
 using sweep::SweepSpec;
 
-/// What sweeps call after each plan or simulation.
+/// Callback of sweeps after each plan or simulation.
 sweep::Progress progress_of(const Hooks& hooks, std::string_view stage) {
   return [hooks, stage](std::int64_t done, std::int64_t all) {
     look_for_interrupt(hooks);
@@ -46,7 +46,7 @@ void warn_of_unused(const SweepSpec& spec, const Shard& shard,
   }
 }
 
-/// A number where all of the text is one; some columns have words as well.
+/// A number if the whole text is one; some columns contain words too.
 io::Document value_of(const sweep::SweepCell& cell) {
   if (!cell.number) return cell.text;
   if (cell.text.empty()) return nullptr;
@@ -70,7 +70,7 @@ Fields fields(SweepRequest& request, const SweepSpec* spec) {
   };
   const Case no_search =
       when([=] { return spec != nullptr && !any(sweep::kPlan, planner::is_searched); },
-           "no plan of the spec is searched for");
+           "no plan of the spec needs a search");
   const auto is_file = [](const std::string& text) {
     return text.find_first_of("/.") != std::string::npos;
   };
@@ -78,7 +78,7 @@ Fields fields(SweepRequest& request, const SweepSpec* spec) {
       [=] {
         return spec != nullptr && !any(sweep::kPlan, is_file) && !any(sweep::kAlgorithm, is_file);
       },
-      "the spec names no program, nor a file of a plan that could bring one");
+      "the spec names no program and no plan file that could bring one");
   made.under(headings::kJob);
   made.add("spec", &request.spec,
            "YAML that lists the values of each axis: a file, or the text itself in braces")
@@ -88,26 +88,26 @@ Fields fields(SweepRequest& request, const SweepSpec* spec) {
       .file();
   made.under(headings::kRun);
   made.add("jobs", &request.jobs,
-           "Threads; the output does not depend on it (default: one per core)")
+           "Number of threads; the output does not depend on it (default: one per core)")
       .from(1, 4096);
   made.add("shard", &request.shard,
            "I/M: the I-th of M contiguous parts. Only the first has the header, so that the "
-           "parts' files one after the other are the whole file")
+           "concatenated files of all parts are the whole file")
       .with_default();
+  made.add("cache", &request.cache,
+           "Folder that keeps simulated points, so that the same sweep after an interruption, and "
+           "any other with equal points, need not simulate them again; none: keep nothing "
+           "(default: OUTPUT.cache)");
   made.add(
-      "cache", &request.cache,
-      "Folder that keeps what was simulated, so that the same sweep after an interruption, and "
-      "any other with equal points, does not simulate it again; none: keep nothing (default: "
-      "OUTPUT.cache)");
-  made.add("no_intervals", &request.no_intervals,
-           "Leave the columns of 10-90 % intervals empty: a third of the simulations");
+      "no_intervals", &request.no_intervals,
+      "Leave the columns of 10-90 % intervals empty, which needs only a third of the simulations");
   made.under(headings::kPlan);
   made.add("algorithm", &request.algorithms,
            "Programs (x.pse,y.pse) that the spec and its plans may bring")
       .idle(no_program);
   made.add("evaluations", &request.evaluations,
-           "Plans that the search for plan 'best' simulates at each point; more: a better "
-           "plan, later")
+           "Number of plans that the search for plan 'best' simulates at each point; a larger "
+           "number takes longer and may find a better plan")
       .from(1)
       .with_default()
       .idle(no_search);
@@ -120,15 +120,15 @@ SweepSpec read_spec(const SweepRequest& request) {
   if (!request.algorithms.empty()) trust.named = kernels::split_algorithms(request.algorithms);
   for (const std::string& name : trust.named) {
     if (kernels::program_file(name)) continue;
-    throw io::InputError(fmt::format(
-        "`algorithm` {} is no program (x.pse), and names in a sweep those that the spec may bring; "
-        "what plans compress with is axis algorithm of the spec",
-        io::quote(name)));
+    throw io::InputError(
+        fmt::format("`algorithm` {} is no program (x.pse); in a sweep it names the programs that "
+                    "the spec may bring. Axis algorithm of the spec names the codec of plans",
+                    io::quote(name)));
   }
   const std::string* const text = request.spec.text();
   if (text != nullptr && text->starts_with('{')) return sweep::parse_sweep(*text, "spec", trust);
   if (text != nullptr) return sweep::read_sweep(*text, trust);
-  // JSON is YAML, so that a spec within a request is read as a file is.
+  // JSON is YAML, so a spec within a request is read like a file.
   return sweep::parse_sweep(request.spec.print(2), "spec", trust);
 }
 
@@ -156,7 +156,7 @@ void describe(const SweepSize& size, const sweep::Cache* cache, const Hooks& hoo
 
 void warn_of_incredible(const std::optional<sweep::Cache>& cache, const Hooks& hooks) {
   if (!cache || cache->incredible() == 0) return;
-  warn(hooks, fmt::format("{} lines in {} say what no simulation comes to, and count as not there: "
+  warn(hooks, fmt::format("{} lines in {} hold times that no simulation yields, and are ignored: "
                           "find out who wrote them, and delete the folder",
                           cache->incredible(), cache->folder()));
 }
@@ -212,17 +212,17 @@ Swept sweep(const SweepRequest& request, const Hooks& hooks) {
 }
 
 void fill(Record& record, const Swept& swept) {
-  record.add("provenance", swept.provenance, "What the rows depend on, a sentence each");
-  record.add("points", swept.size.points, "Points that the spec lists, or the shard has");
-  record.add("known_points", swept.size.known, "Of these, taken from the cache");
-  record.add("plans", swept.size.planned, "Plans that were searched");
-  record.add("graphs", swept.size.graphs, "Graphs that were built");
+  record.add("provenance", swept.provenance, "Inputs that the rows depend on, one sentence each");
+  record.add("points", swept.size.points, "Number of points in the spec or in the shard");
+  record.add("known_points", swept.size.known, "Number of those taken from the cache");
+  record.add("plans", swept.size.planned, "Number of searched plans");
+  record.add("graphs", swept.size.graphs, "Number of built graphs");
   record.add("simulations", swept.size.simulations, "Simulations");
-  record.add("tasks", swept.size.tasks, "Tasks that were simulated");
+  record.add("tasks", swept.size.tasks, "Number of simulated tasks");
   record.add(
-      "columns", [] { return sweep::sweep_columns(); }, "Columns of a row, as in the CSV");
+      "columns", [] { return sweep::sweep_columns(); }, "Names of a row's columns, as in the CSV");
   record.add(
-      "axes", [] { return sweep::axis_columns(); }, "Those of them that are axes");
+      "axes", [] { return sweep::axis_columns(); }, "Names of the columns that are axes");
   std::vector<std::vector<io::Document>> rows;
   for (const sweep::SweepRow& row : swept.rows) {
     std::vector<io::Document>& values = rows.emplace_back();
@@ -230,10 +230,10 @@ void fill(Record& record, const Swept& swept) {
       values.push_back(value_of(cell));
     }
   }
-  record.add("rows", rows, "Values of a row in the order of the columns; null where there is none");
+  record.add("rows", rows, "Values of a row in the order of the columns; null for absent values");
 }
 
-constinit const ResultForm kSweepForm = {"sweep", "A sweep", "Of a sweep request",
+constinit const ResultForm kSweepForm = {"sweep", "A sweep", "Result of a sweep request",
                                          schema_of<Swept>};
 
 io::Document document(const Swept& swept) { return document_of(swept); }

@@ -12,15 +12,15 @@
 #include "requests/record.hpp"
 #include "sweep/sweep.hpp"
 
-/// The request "sweep", which hipress-sim sweep makes of its command line.
+/// The request "sweep"; hipress-sim sweep makes it from its command line.
 namespace hipress::requests {
 
 struct SweepRequest {
-  io::Document spec;   ///< the name of a YAML file, or what would be in it
-  std::string output;  ///< CSV to write; empty: none is
+  io::Document spec;   ///< name of a YAML file, or its contents
+  std::string output;  ///< CSV file; empty: none
   unsigned jobs = 0;   ///< 0: one per usable core
   std::string shard = "1/1";
-  std::string cache;  ///< a folder; empty: beside the output; "none": nothing is kept
+  std::string cache;  ///< folder; empty: beside the output; "none": no cache
   bool no_intervals = false;
   std::string algorithms;
   std::int64_t evaluations = planner::kEvaluations;
@@ -28,17 +28,17 @@ struct SweepRequest {
   GivenFields given = {};
 };
 
-/// Its fields; they point into the request. `spec` tells which have an effect; null: it has not
-/// been read yet.
+/// Fields of the request; they point into it. `spec` determines which have an effect; null: not
+/// read yet.
 Fields fields(SweepRequest& request, const sweep::SweepSpec* spec = nullptr);
 
-/// Reads what the request sweeps. io::InputError as sweep::read_sweep().
+/// Reads the request's spec. io::InputError as sweep::read_sweep().
 sweep::SweepSpec read_spec(const SweepRequest& request);
 
-/// The folder in which the request keeps what it has simulated; empty: it keeps nothing.
+/// Folder of cached results; empty: no cache.
 std::string cache_folder(const SweepRequest& request);
 
-/// What was swept, and what came of it.
+/// Results of a sweep.
 struct Swept {
   sweep::SweepSpec spec;
   std::vector<std::string> provenance;  ///< Sweep::provenance()
@@ -47,12 +47,12 @@ struct Swept {
 };
 
 /// Reads the spec, makes its plans, simulates its points, and writes the CSV if an output is named.
-/// Outcomes that an earlier request left in the cache, even one that was killed, are not simulated
-/// again. io::InputError, with the line of the spec, for what makes no sense.
+/// Results in the cache are reused, even those of a killed request. io::InputError, with the line
+/// of the spec, for invalid specs.
 Swept sweep(const SweepRequest& request, const Hooks& hooks);
 
-/// The columns of the CSV, its rows with numbers as numbers and null where there is none, and what
-/// was simulated for them.
+/// Columns and rows of the CSV, with numbers as numbers and null for missing values, and the basis
+/// of the simulations.
 io::Document document(const Swept& swept);
 void fill(Record& record, const Swept& swept);
 

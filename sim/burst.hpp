@@ -6,15 +6,16 @@
 
 namespace hipress::sim {
 
-/// Token buckets of the ports: what a port did not carry while it idled, up to a depth, goes at
-/// once later, as with cloud providers and traffic shapers. Times are picoseconds of the port at
-/// full speed. A port's credit grows by 1 a picosecond up to the depth. A message takes all of its
-/// work from the credit when it starts, so the credit may be negative until the work is done.
+/// Token buckets of the ports, as with cloud providers and traffic shapers: bytes that a port did
+/// not carry while idle, up to a depth, pass at once later. Times are picoseconds of the port at
+/// full speed. A port's credit grows by 1 per picosecond up to the depth. A message takes all of
+/// its work from the credit when it starts, so the credit may be negative until the work is done.
 class Bursts {
  public:
   Bursts(std::uint32_t ports, std::int64_t depth) : depth_(depth), paid_until_(ports, 0) {}
 
-  /// How much of a message's work costs no time, as both its ports have credit for it at `now`.
+  /// Charges a message's work to both ports at `now`. Returns the part of the work that takes no
+  /// time: the smaller of both credits, 0 to `work`.
   std::int64_t take(std::uint32_t from, std::uint32_t to, std::int64_t work, std::int64_t now) {
     const std::int64_t granted =
         std::clamp(std::min(credit(from, now), credit(to, now)), std::int64_t{0}, work);

@@ -23,7 +23,7 @@ enum Resource : std::uint64_t {
   kResources
 };
 
-/// That a task released a resource at `end`.
+/// End of a task's use of a resource.
 struct Release {
   std::uint64_t resource;
   Picoseconds end;
@@ -35,7 +35,7 @@ std::uint64_t resource_of(std::uint32_t node, Resource resource) {
   return std::uint64_t{node} * kResources + resource;
 }
 
-/// What a task occupies, the resource that it waits for first in front: no, one or two of them.
+/// Resources that a task occupies, none to two, the one that it waits for first in front.
 std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
   const std::uint32_t node = graph.representative(task.node);
   switch (casync::resource_of(task.kind)) {
@@ -63,7 +63,7 @@ class Causes {
       : graph_(graph), timeline_(timeline), last_predecessor_(graph.tasks()) {
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       for (const TaskId next : casync::successors(graph, id)) note_predecessor(id, next);
-      // A task of no length holds nobody up.
+      // A task of zero length delays no other.
       if (timeline.end[id] == timeline.start[id]) continue;
       for (const std::uint64_t resource : resources(graph, graph[id])) {
         releases_.push_back({resource, timeline.end[id], id});
@@ -72,8 +72,8 @@ class Causes {
     std::sort(releases_.begin(), releases_.end());
   }
 
-  /// The predecessor that ended as the task started, else the task whose resource it then took
-  /// over, else the last predecessor to end.
+  /// Cause of a task's start: the predecessor that ended as it started; else the task that released
+  /// its resource then; else the last predecessor to end.
   std::optional<TaskId> of(TaskId id) const {
     const std::optional<TaskId> predecessor = last_predecessor_[id];
     if (predecessor && timeline_.end[*predecessor] == timeline_.start[id]) return predecessor;
@@ -90,8 +90,9 @@ class Causes {
     if (!last || timeline_.end[id] > timeline_.end[*last]) last = id;
   }
 
-  /// Who released the resource at the instant in which the task started; of several (a port that is
-  /// shared fairly) one with the same receiver, since messages between two nodes queue.
+  /// Task that released the resource at the instant at which the task started. If several did (a
+  /// port that is shared fairly), one with the same receiver, since messages between two nodes
+  /// queue.
   std::optional<TaskId> releaser(std::uint64_t resource, TaskId id) const {
     const Picoseconds instant = timeline_.start[id];
     const auto first =

@@ -33,7 +33,9 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   }
   if (cluster.host_link) add_path(costs::Path::kWithinHost);
   add_path(costs::Path::kBetweenHosts);
-  if (cluster.rack) add_path(costs::Path::kBetweenRacks);
+  for (std::size_t levels = 1; levels <= cluster.racks.size(); ++levels) {
+    add_path(costs::between_racks(levels));
+  }
   add_groups();
   if (!shared_cores) return;
   host_cores = add_to_hosts(cluster.cores_per_host);
@@ -61,8 +63,8 @@ std::vector<std::uint32_t> Core::add_to_hosts(double amount) {
   return capacities;
 }
 
-/// A thread gets no more of a core than others who want all of one: threads that want less, since
-/// they wait in between, are slowed the later.
+/// A thread gets no more of a core than others that want all of one. Threads that want less, since
+/// they wait in between, are therefore slowed only later.
 double Core::add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& uses) const {
   const bool computes = casync::is_computation(task);
   if (!host_memory.empty() && work > 0 && !casync::is_local(task)) {
@@ -103,14 +105,20 @@ void Core::add_groups() {
     };
     groups.push_back({network(costs::Pattern::kRing), network(costs::Pattern::kExchange)});
   }
+  if (groups.empty() || !cluster.of_machine) return;
+  for (std::uint32_t i = 0; i < 2 * graph.representatives(); ++i) {
+    group_ports.push_back(sharing.add_capacity(1));
+  }
 }
 
-/// Messages share links by bytes per second, and cores by thread: a flow keeps one busy at each
-/// end; with c core-seconds a byte, each runs at half of c·B cores.
+/// Messages share links by bytes per second, and cores by thread: a flow keeps one thread busy at
+/// each end; with c core-seconds a byte, each runs at half of c·B cores.
 void Core::add_path(costs::Path path) {
   PathCosts& on = paths[static_cast<std::size_t>(path)];
   const costs::LinkCosts& link = works.link(path);
-  if (path == costs::Path::kBetweenRacks) on.use = link.bandwidth / cluster.link.bandwidth;
+  if (path >= costs::Path::kBetweenRacks) {
+    on.use = link.bandwidth / costs::card_link(cluster).bandwidth;
+  }
   for (const bool interrupts : {false, true}) {
     const double cores_of_flow = link.core_s_of_byte(interrupts) * link.bandwidth;
     on.weights[interrupts] = shared_cores && cores_of_flow > 0 ? 2 / cores_of_flow : 1 / on.use;
@@ -137,7 +145,7 @@ double Core::add_core_uses(const Task& send, costs::Path path, std::int64_t work
   if (!shared_cores) return weight;
   const costs::LinkCosts& link = works.link(path);
   const bool collective = send.kind == casync::Kind::kAllReduce;
-  // What was measured of a library's all-reduce includes its work on cores, which nobody else used.
+  // The measured time of a library's all-reduce includes its work on otherwise idle cores.
   if (collective && computing.threads == 0) return weight;
   const double total_s =
       link.core_s(static_cast<double>(casync::bytes_sent(graph, send)), casync::interrupts(send));

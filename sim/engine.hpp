@@ -16,11 +16,11 @@
 
 namespace hipress::sim {
 
-/// Remembers the work of amounts that were asked for lately, since most slices of a gradient are
-/// equal. Direct-mapped cache; a collision overwrites.
+/// Cache of recently computed works, since most slices of a gradient are equal. Direct-mapped; a
+/// collision overwrites.
 class WorkMemo {
  public:
-  /// `work()` for this amount and sort of task, or what it was the last time.
+  /// Returns the cached work of this amount and sort of task, or computes it with `work()`.
   template <class Work>
   std::int64_t of(std::int64_t amount, std::uint32_t sort, Work work) {
     const std::uint64_t hash = (static_cast<std::uint64_t>(amount) + sort) * 0x9e3779b97f4a7c15u;
@@ -38,11 +38,11 @@ class WorkMemo {
   std::array<Entry, 64> entries_;
 };
 
-/// Throws io::InputError: times do not fit in 64 bits.
+/// Throw io::InputError: a time or a sum of bytes does not fit in 64 bits.
 [[noreturn]] void report_endless();
 [[noreturn]] void report_uncountable(const Task& task);
 
-/// What both networks need of the engine's state.
+/// State of the engine that both networks use.
 struct Core {
   Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs::Cluster& machines,
        const Options& run_options);
@@ -51,10 +51,10 @@ struct Core {
   const costs::Cluster& cluster;
   const costs::HostPairs slow_links;
   const Options& options;
-  /// How a message shares the links on a path.
+  /// Parameters by which a message shares the links of a path.
   struct PathCosts {
-    double use = 1;  // at full speed, of the first link
-    // Against other messages and the threads of shared cores: of those of long slices the second.
+    double use = 1;  // share of the first link at full speed
+    // Weights against other messages and threads of shared cores, by casync::interrupts().
     std::array<double, 2> weights = {1, 1};
 
     double weight_of(const Task& send) const { return weights[casync::interrupts(send)]; }
@@ -63,39 +63,42 @@ struct Core {
   Works works;
   bool hierarchical;
   bool shared_cores;
-  const casync::Computing& computing;  // keeps cores busy if they are shared, and memory
-  bool overlaps;                       // slow what is under way on one node at once
-  bool one_path = !hierarchical && cluster.slow_links.empty();  // for all messages
-  bool undisturbed = !shared_cores && !overlaps;  // tasks run at full speed, but for shared links
+  const casync::Computing& computing;  // its use of shared cores and memory
+  bool overlaps;                       // concurrent activities on a node slow each other
+  bool one_path = !hierarchical && cluster.slow_links.empty();  // the same for all messages
+  bool undisturbed = !shared_cores && !overlaps;  // tasks run at full speed, except on shared links
 
   std::int64_t now = 0;
   EventQueue events;
   Sharing sharing;
   WaitingQueue::Sorter sorter;
-  std::vector<std::uint32_t> host_cores;   // per node: the capacity of its host's cores
-  std::vector<std::uint32_t> host_memory;  // and of its memory, which is 1; empty: not shared
+  std::vector<std::uint32_t> host_cores;   // per node: capacity of its host's cores
+  std::vector<std::uint32_t> host_memory;  // per node: its host's memory, 1; empty: not shared
   struct OfGroup {
     costs::GroupNetwork ring, exchange;
   };
   std::vector<OfGroup> groups;  // per group of the graph
+  /// Two capacities per node on hosts of a machine, which collectives share: its port into the
+  /// fabric, and its part of the host's cards. Empty: collectives take turns on a network.
+  std::vector<std::uint32_t> group_ports;
   const costs::GroupNetwork& network_of(const Task& task) const {
     const OfGroup& group = groups[task.group];
     return task.kind == casync::Kind::kAllToAll ? group.exchange : group.ring;
   }
   Result result;
 
-  /// The node whose ingress a message uses.
+  /// Node whose ingress a message uses.
   std::uint32_t receiver(const Task& send) const {
     if (graph.folded) return 0;
     const std::uint32_t sum = send.node + send.peer_offset;
     return sum < graph.nodes ? sum : sum - graph.nodes;
   }
-  /// Of a message, from either of its ends, or an all-reduce.
+  /// Path of an all-reduce or a message; `message` is its Send or Recv.
   costs::Path path_of(const Task& message) const {
     return hierarchical ? costs::path(cluster, message.node, graph.peer(message))
                         : costs::Path::kBetweenHosts;
   }
-  /// The slow link that a message passes; none: only its hosts' own.
+  /// Index of the slow link that a message passes, if any.
   std::optional<std::uint32_t> slow_link_of(const Task& message) const {
     if (cluster.slow_links.empty()) return std::nullopt;
     return slow_links.find(cluster.host[message.node], cluster.host[graph.peer(message)]);
@@ -108,7 +111,7 @@ struct Core {
   const PathCosts& costs_of(costs::Path path) const {
     return paths[static_cast<std::size_t>(path)];
   }
-  /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
+  /// Time of a message alone, o + bytes/B, or of an all-reduce; picoseconds.
   std::int64_t message_work(const Task& send, costs::Path path) {
     if (send.kind == casync::Kind::kAllReduce) return works.all_reduce(send);
     if (!one_path) {
@@ -122,39 +125,40 @@ struct Core {
   double core_s(const Task& send, const costs::LinkCosts& link) const {
     return link.core_s(static_cast<double>(send.amount), casync::interrupts(send));
   }
-  /// Adds the cores that a message of that work keeps busy at both ends while it moves at full
-  /// speed, and returns its weight, which is `weight` on the links alone.
+  /// Adds the cores that a message of that work keeps busy at both ends at full speed. Returns its
+  /// weight; `weight` is its weight on the links alone.
   double add_core_uses(const Task& send, costs::Path path, std::int64_t work, double weight,
                        Sharing::Uses& uses) const;
-  /// Adds the cores and the memory that a task of a stream keeps busy while it takes `work`, and
-  /// returns its weight on them.
+  /// Adds the cores and memory that a stream's task uses while it takes `work`. Returns its weight
+  /// on them.
   double add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& uses) const;
-  /// Cores that a task of a stream keeps busy at full speed, on hosts that share them.
+  /// Number of cores that a stream's task keeps busy at full speed; 0 if hosts do not share cores.
   double cores_of(const Task& task) const {
     if (!shared_cores || casync::is_local(task)) return 0;
     return casync::is_computation(task) ? computing.cores(task) : 1;
   }
   /// Link that carries a transfer: the slowest on its path.
   costs::LinkCosts link_of(const Task& transfer) const;
-  /// Work of a task that nominally takes `work`. Jitter never makes a link faster: bytes take at
-  /// least their time at its rate, or `work` if a burst makes that less.
+  /// Work of a task after jitter, for a nominal `work`. Jitter never makes a link faster: the
+  /// result is at least the time of the bytes at the link's rate, or `work` if a burst makes that
+  /// less.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
     return options.jitter == nullptr ? work : drawn(id, work);
   }
   std::int64_t drawn(TaskId id, std::int64_t work) const;
   void add_path(costs::Path path);
   void add_groups();
-  /// A capacity of every host, per node.
+  /// Adds one capacity per host, and returns them by node.
   std::vector<std::uint32_t> add_to_hosts(double amount);
   Sharing::Place place_of(const Task& task) const;
-  /// Brings what the end of a task will need nearer: whom it is followed by, and those, who mostly
-  /// stand behind it.
+  /// Prefetches what the end of a task reads: its list of successors, and the successors
+  /// themselves, which mostly follow it in memory.
   void prefetch_end(TaskId id) const {
     __builtin_prefetch(casync::successors(graph, id).data());
     __builtin_prefetch(&graph[id] + 2);
     __builtin_prefetch(&graph[id] + 4);
   }
-  /// Starts a task now that was given its resources.
+  /// Starts a task now, on resources that it has been given.
   void start(TaskId id, std::int64_t work, double weight, const Sharing::Uses& uses) {
     if (!overlaps && uses.count == 0) return start_undisturbed(id, work);
     note_start(id);
@@ -164,7 +168,7 @@ struct Core {
       sharing.start(id, work, weight, uses, now);
     }
   }
-  /// The same for a task that ends after `work`, whatever else runs.
+  /// Starts a task that ends after `work`, whatever else runs.
   void start_undisturbed(TaskId id, std::int64_t work) {
     note_start(id);
     events.push(now + work, id, 0);
@@ -178,7 +182,7 @@ struct Core {
 /// Throws io::RunError that names up to ten tasks that can never start, and what each waits for.
 [[noreturn]] void report_stuck(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting);
 
-/// Throws io::InputError that says what of the task cannot be: its node, its peer or its amount.
+/// Throws io::InputError that names the impossible property of a task: its node, peer or amount.
 [[noreturn]] void report_impossible(const TaskGraph& graph, TaskId id);
 
 /// A network decides when a waiting Send may start and at which speed it goes:
@@ -188,19 +192,19 @@ struct Core {
 ///   void dispatch();             // start what may start at this instant
 ///   std::size_t bytes() const;   // of its queues
 
-/// An AllReduce occupies its node's egress and the next node's ingress, as a message to the next
-/// node would: all of them together both ports of every node.
+/// True for tasks that occupy an egress and an ingress port. An AllReduce occupies its node's
+/// egress and the next node's ingress, as a message to that node would; the AllReduces of all nodes
+/// together occupy both ports of every node.
 inline bool occupies_ports(const Task& task) {
   return task.kind == casync::Kind::kSend || task.kind == casync::Kind::kAllReduce;
 }
 
-/// Runs a graph in virtual time. Time stands at an instant until nothing more happens in it. First
-/// everything that ends is ended, and the tasks that thereby become ready are queued. Then idle
-/// resources take the first of their queues. Tasks of no length start another round. So what is
-/// started depends on the set of ready tasks alone, never on the order of events within an
-/// instant.
+/// Runs a graph in virtual time. Each instant is processed in rounds. A round ends everything that
+/// ends and queues the tasks that become ready; then idle resources take the first of their queues.
+/// Tasks of zero length start another round. Starts therefore depend only on the set of ready
+/// tasks, never on the order of events within an instant.
 ///
-/// `kGroups`: of sharded schedules, whose collectives take turns on the networks of their groups.
+/// `kGroups`: for sharded schedules, whose collectives take turns on the networks of their groups.
 template <class Transfers, bool kGroups = false>
 class EventEngine {
  public:
@@ -257,10 +261,10 @@ class EventEngine {
     bool touched = false;
   };
 
-  /// Versions of events that are no end of a task: a message is ready to go on at one of its ends,
-  /// and its thread there gets a core. No activity gets so far.
+  /// Event versions that do not end a task; no activity's version gets that high. kArrives: a
+  /// message is ready to continue at one of its ends. kGetsCore: its thread there gets a core.
   static constexpr std::uint32_t kArrives = ~std::uint32_t{0}, kGetsCore = kArrives - 1;
-  /// And a collective leaves its network, and has arrived.
+  /// kLeavesGroup: a collective leaves its network. kHasArrived: it has arrived.
   static constexpr std::uint32_t kLeavesGroup = kGetsCore - 1, kHasArrived = kLeavesGroup - 1;
 
   void take(const Event& event) {
@@ -299,7 +303,7 @@ class EventEngine {
       if (turns_.matter()) turns_.release(task.node, threads_on_cores(task));
       if (casync::is_computation(task)) note_computation(id);
     }
-    std::uint32_t* const waiting = waiting_.data();  // what make_ready changes need not be reloaded
+    std::uint32_t* const waiting = waiting_.data();  // saves a reload after make_ready()
     const std::span<const TaskId> successors = casync::successors(core_.graph, id);
     for (std::size_t i = 0; i < successors.size(); ++i) {
       if (i + kAhead < successors.size()) prefetch(successors[i + kAhead]);
@@ -316,10 +320,9 @@ class EventEngine {
     }
   }
 
-  /// What collectives of one node wait for: the network of their groups.
+  /// Network of a node's groups, with the collectives that wait for it.
   struct GroupLink {
-    std::vector<TaskId> waiting;  ///< from `next` on, in the order in which they became ready, and
-                                  ///< of one instant, of the graph
+    std::vector<TaskId> waiting;  ///< from `next` on, in order of ready time, then of id
     std::size_t next = 0;
     bool busy = false;
   };
@@ -331,11 +334,30 @@ class EventEngine {
 
   void start_groups() {
     std::sort(ready_groups_.begin(), ready_groups_.end());
+    if (!core_.group_ports.empty()) {
+      for (const TaskId id : ready_groups_) share_ports(id);
+      return ready_groups_.clear();
+    }
     for (const TaskId id : ready_groups_) link_of_group(core_.graph[id]).waiting.push_back(id);
     for (const TaskId id : ready_groups_) start_next_on(link_of_group(core_.graph[id]));
     ready_groups_.clear();
     for (const TaskId id : left_groups_) start_next_on(link_of_group(core_.graph[id]));
     left_groups_.clear();
+  }
+
+  /// Starts a collective that shares its ports with others by bytes per second.
+  void share_ports(TaskId id) {
+    const Task& task = core_.graph[id];
+    const std::int64_t work = core_.jittered(id, work_of_group(task).on_link);
+    const auto [within, between] = core_.works.port_shares(
+        task, core_.graph.groups[task.group].nodes, core_.network_of(task).link);
+    Sharing::Uses uses;
+    const std::uint32_t port = 2 * core_.graph.representative(task.node);
+    if (within > 0) uses.add(core_.group_ports[port], within);
+    if (between > 0) uses.add(core_.group_ports[port + 1], between);
+    if (uses.count > 0) return core_.start(id, work, 1 / std::max(within, between), uses);
+    core_.note_start(id);
+    core_.events.push(core_.now + work, id, kLeavesGroup);
   }
 
   void start_next_on(GroupLink& link) {
@@ -356,15 +378,17 @@ class EventEngine {
                                 core_.network_of(task).link);
   }
 
-  /// It has left the network, and arrives later.
+  /// Frees the network of a collective, and schedules its arrival.
   void leave_group(TaskId id) {
     const Task& task = core_.graph[id];
-    link_of_group(task).busy = false;
-    left_groups_.push_back(id);
+    if (core_.group_ports.empty()) {
+      link_of_group(task).busy = false;
+      left_groups_.push_back(id);
+    }
     core_.events.push(core_.now + work_of_group(task).latency, id, kHasArrived);
   }
 
-  /// So many successors ahead of the one that is looked at: a gradient's many stand far apart.
+  /// Number of successors to prefetch ahead: those of a gradient are many and stand far apart.
   static constexpr std::size_t kAhead = 8;
   void prefetch(TaskId id) const {
     __builtin_prefetch(&waiting_[id]);
@@ -414,7 +438,7 @@ class EventEngine {
     }
   }
 
-  /// A task of no length that waits for no resource.
+  /// Starts and ends a task of zero length that waits for no resource.
   void pass(TaskId id) {
     if (core_.options.record_timeline) {
       core_.result.timeline.start[id] = casync::Picoseconds(core_.now);
@@ -422,7 +446,7 @@ class EventEngine {
     finish(id);
   }
 
-  /// The message is on the wire for L; a Recv has no length.
+  /// Schedules the end of a Recv: the message is on the wire for L; the Recv itself takes no time.
   void arrive(TaskId recv) {
     const std::int64_t latency = core_.latency_of(core_.graph[recv]);
     if (turns_.matter()) return core_.events.push(core_.now + latency, recv, kArrives);
@@ -436,8 +460,8 @@ class EventEngine {
     }
   }
 
-  /// Messages that became ready for their next thread at this instant: what keeps the cores busy is
-  /// known only now that the streams have begun their next tasks.
+  /// Queues the messages that became ready at this instant for a core. Runs after the streams have
+  /// begun their next tasks, which determine how many cores are busy.
   void wait_for_cores() {
     for (const TaskId id : for_a_core_) {
       const Task& task = core_.graph[id];
@@ -461,7 +485,7 @@ class EventEngine {
     }
   }
 
-  /// Threads of a task of a stream that keep cores of its host busy, on average.
+  /// Mean number of cores that the threads of a stream's task keep busy, rounded.
   std::uint32_t threads_on_cores(const Task& task) const {
     return static_cast<std::uint32_t>(core_.cores_of(task) + 0.5);
   }
@@ -517,7 +541,7 @@ class EventEngine {
     return core_.works.at_speed(task, nominal, core_.cluster.compute_speed[task.node]);
   }
 
-  /// Of the graph and of all that grew with it, at its largest.
+  /// Peak size of the graph and of the engine's queues, in bytes.
   std::int64_t bytes() const {
     std::size_t sum = waiting_.capacity() * sizeof(std::uint32_t) + core_.events.bytes() +
                       transfers_.bytes() + streams_.capacity() * sizeof(Stream);
@@ -532,9 +556,9 @@ class EventEngine {
   std::vector<Stream> streams_;
   std::vector<GroupLink> group_links_;              // per representative: between hosts, and within
   std::vector<TaskId> ready_groups_, left_groups_;  // at this instant
-  // Per representative, of sharded schedules: how long it has computed, and since when it does.
+  // Sharded schedules, per representative: time computed so far, and the running task's start.
   std::vector<std::int64_t> computed_, computing_since_;
-  std::vector<std::uint32_t> waiting_;  // predecessors not done
+  std::vector<std::uint32_t> waiting_;  // number of unfinished predecessors
   Touched touched_;
   std::uint32_t done_ = 0;
   bool forward_ended_ = false;  // on some node

@@ -6,18 +6,19 @@
 
 namespace hipress::sim {
 
-/// Something that ends at a point of virtual time: a task, or (with a version) an activity of
-/// Sharing. An activity's end moves when its speed changes; an event is stale if its version is no
-/// longer the activity's.
+/// End of a task, or (with a version) of an activity of Sharing, at a point of virtual time. An
+/// activity's end moves when its speed changes; an event is stale if its version is no longer the
+/// activity's.
 struct Event {
   std::int64_t time = 0;  ///< picoseconds, not negative
   std::uint32_t subject = 0;
-  std::uint32_t version = 0;  ///< 0: the task `subject` ends; the engine has two more for tasks
+  std::uint32_t version =
+      0;  ///< 0: the task `subject` ends; the engine reserves the highest four for tasks
 };
 
-/// Events in the order of time. The order among equal times does not affect the result, since the
-/// engine takes all events of an instant before it starts anything. Time never goes back: an event
-/// that is pushed is not before the last event taken.
+/// Queue of events in the order of time. The order among equal times does not affect the result,
+/// since the engine takes all events of an instant before it starts anything. A pushed event must
+/// not be earlier than the last event taken.
 ///
 /// Many events share an instant (rings move in step), so the heap holds instants, each with a list
 /// of its events. A pushed event finds its instant among the last few that were pushed to; if it
@@ -29,8 +30,8 @@ class EventQueue {
   bool empty() const { return current_ == kNone && heap_.empty(); }
   std::int64_t next_time() const { return current_ != kNone ? now_ : heap_.front().time; }
 
-  /// An Event's members one by one: to load at once what a caller has just stored by parts costs a
-  /// dozen cycles.
+  /// Takes an Event's members one by one: loading a whole Event right after storing its parts costs
+  /// a dozen cycles.
   void push(std::int64_t time, std::uint32_t subject, std::uint32_t version) {
     const std::uint32_t node = new_node(subject, version);
     if (time == now_) {
@@ -66,7 +67,7 @@ class EventQueue {
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   static constexpr std::int64_t kNever = -1;
-  static constexpr std::size_t kWays = 4;  // children of a heap's element: 64 bytes of them
+  static constexpr std::size_t kWays = 4;  // children of a heap element; 64 bytes together
 
   struct Node {
     std::uint32_t subject;
@@ -75,11 +76,11 @@ class EventQueue {
   };
   struct Instant {
     std::int64_t time;
-    std::uint32_t first;  // of its list of nodes
+    std::uint32_t first;  // head of its list of nodes
   };
   struct Recent {
     std::int64_t time;
-    std::uint32_t first;  // of its list, which stays the first
+    std::uint32_t first;  // head of its list; it stays the head
   };
 
   Recent& recent_of(std::int64_t time) {
@@ -138,8 +139,8 @@ class EventQueue {
     heap_[at] = moved;
   }
 
-  std::int64_t now_ = kNever;      // of the last event taken
-  std::uint32_t current_ = kNone;  // events of now_ that are still to be taken
+  std::int64_t now_ = kNever;      // time of the last event taken
+  std::uint32_t current_ = kNone;  // remaining events of now_
   std::uint32_t free_ = kNone;
   std::vector<Node> nodes_;
   std::vector<Instant> heap_;

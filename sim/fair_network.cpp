@@ -1,6 +1,7 @@
 #include "sim/fair_network.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace hipress::sim {
 
@@ -22,15 +23,20 @@ FairLinks::FairLinks(Core& core)
     slow_links_.push_back({.out = one_way, .in = core.sharing.add_capacity(1)});
   }
   if (!core.hierarchical || cluster.host.empty()) return;
-  const std::uint32_t hosts = *std::max_element(cluster.host.begin(), cluster.host.end()) + 1;
-  for (std::uint32_t host = 0; cluster.host_link && host < hosts; ++host) {
-    hosts_.push_back(add_link(cluster.link));
+  const costs::LinkCosts of_card = costs::card_link(cluster);
+  const std::uint32_t last = cluster.cards.nodes > 0
+                                 ? costs::card_of(cluster, cluster.nodes - 1)
+                                 : *std::max_element(cluster.host.begin(), cluster.host.end());
+  for (std::uint32_t link = 0; cluster.host_link && link <= last; ++link) {
+    hosts_.push_back(add_link(of_card));
   }
-  if (!cluster.rack) return;
-  const double amount = costs::rack_bandwidth(cluster) / cluster.link.bandwidth;
-  for (std::uint32_t rack = 0; rack <= (hosts - 1) / cluster.rack->hosts; ++rack) {
-    const std::uint32_t up = core.sharing.add_capacity(amount);
-    racks_.push_back({.out = up, .in = core.sharing.add_capacity(amount)});
+  racks_below_ = costs::racks_below(cluster);
+  for (std::size_t level = 0; level < cluster.racks.size(); ++level) {
+    const double amount = costs::rack_bandwidth(cluster, level) / of_card.bandwidth;
+    for (std::uint32_t rack = racks_below_[level]; rack < racks_below_[level + 1]; ++rack) {
+      const std::uint32_t up = core.sharing.add_capacity(amount);
+      racks_.push_back({.out = up, .in = core.sharing.add_capacity(amount)});
+    }
   }
 }
 
@@ -40,7 +46,7 @@ FairLinks::Link FairLinks::add_link(const costs::LinkCosts& link) {
   added.in = core_.sharing.add_capacity(1);
   double both_ways = 2 * link.bandwidth_both_ways / link.bandwidth;
   added.full_duplex = both_ways >= 2;
-  // Folded, a message that leaves a node also enters it, and is counted once.
+  // In a folded graph, a message that leaves a node also enters it, and is counted once.
   if (core_.graph.folded) both_ways /= 2;
   if (!added.full_duplex) added.both = core_.sharing.add_capacity(both_ways);
   return added;
@@ -48,7 +54,7 @@ FairLinks::Link FairLinks::add_link(const costs::LinkCosts& link) {
 
 const FairLinks::Link& FairLinks::link_of(std::uint32_t node, Path path) const {
   return hosts_.empty() || path == Path::kWithinHost ? nodes_[node]
-                                                     : hosts_[core_.cluster.host[node]];
+                                                     : hosts_[costs::card_of(core_.cluster, node)];
 }
 
 void FairLinks::use_links(const Task& send, Path path, double use, Sharing::Uses& uses) const {
@@ -63,14 +69,52 @@ void FairLinks::use_links(const Task& send, Path path, double use, Sharing::Uses
     uses.add(from.both, &from == &to && !counted_once ? 2 * use : use);
     if (&from != &to) uses.add(to.both, use);
   }
-  if (path != Path::kBetweenRacks) return;
-  const std::uint32_t hosts = core_.cluster.rack->hosts;
-  uses.add(racks_[core_.cluster.host[sender] / hosts].out, use);
-  uses.add(racks_[core_.cluster.host[receiver] / hosts].in, use);
+  use_racks(sender, receiver, costs::levels_of(path), use, uses);
 }
 
-/// o + bytes/B, less what the ports' bursts take over; that goes as fast as a core at each end
-/// moves it. A library's all-reduce takes what was measured.
+void FairLinks::use_racks(std::uint32_t from, std::uint32_t to, std::size_t levels, double use,
+                          Sharing::Uses& uses) const {
+  const costs::Cluster& cluster = core_.cluster;
+  for (std::size_t level = 0; level < levels; ++level) {
+    const std::uint32_t hosts = cluster.racks[level].hosts, first = racks_below_[level];
+    uses.add(racks_[first + cluster.host[from] / hosts].out, use);
+    uses.add(racks_[first + cluster.host[to] / hosts].in, use);
+  }
+}
+
+double FairLinks::use_ports(const Task& task, Sharing::Uses& uses) const {
+  const costs::Cluster& cluster = core_.cluster;
+  const costs::LinkCosts& ring = core_.works.ring();
+  const auto [within, between] = core_.works.port_shares(task, cluster.nodes, ring);
+  if (within <= 0 && between <= 0) return 0;
+  const std::uint32_t node = core_.graph.representative(task.node);
+  const auto both = [&](const Link& link, double use) {
+    if (use <= 0) return;
+    uses.add(link.out, use);
+    uses.add(link.in, use);
+  };
+  if (hosts_.empty()) {
+    both(nodes_[node], std::max(within, between));
+    return 1 / std::max(within, between);
+  }
+  both(nodes_[node], within);
+  const double each = costs::nodes_per_host(cluster);
+  const double sharing = cluster.cards.nodes > 0 ? cluster.cards.nodes : each;
+  both(hosts_[costs::card_of(cluster, node)], between / sharing);
+  // A ring leaves a rack once, for all of its nodes.
+  const std::size_t levels = between > 0 ? cluster.racks.size() : 0;
+  for (std::size_t level = 0; level < levels; ++level) {
+    if (racks_below_[level + 1] - racks_below_[level] == 1) break;
+    const double nodes = each * cluster.racks[level].hosts;
+    const double rate = ring.span.host_bandwidth / costs::card_link(cluster).bandwidth;
+    both(racks_[racks_below_[level] + cluster.host[node] / cluster.racks[level].hosts],
+         between * rate / nodes);
+  }
+  return 1 / std::max(within, between);
+}
+
+/// o + bytes/B, less what the ports' bursts take over, at least the time that a core at each end
+/// needs to move it. For a library's all-reduce, the measured time.
 std::int64_t FairLinks::time_alone(const Task& send, Path path) {
   const std::int64_t work = core_.message_work(send, path);
   if (core_.cluster.link.burst_bytes == 0 || send.kind != casync::Kind::kSend) return work;
@@ -90,13 +134,20 @@ void FairLinks::start(TaskId send) {
   const std::int64_t work = time_alone(task, path);
   // All steps of an all-reduce go at the pace of the slowest.
   const bool collective = task.kind == casync::Kind::kAllReduce;
+  Sharing::Uses uses;
+  if (const double weight = collective && core_.cluster.of_machine ? use_ports(task, uses) : 0;
+      weight > 0) {
+    return core_.start(send, core_.jittered(send, work),
+                       core_.add_core_uses(task, path, work, weight, uses), uses);
+  }
   const auto slow = collective ? std::nullopt : core_.slow_link_of(task);
   const bool paced = collective && (core_.hierarchical || !core_.cluster.slow_links.empty());
   const double bandwidth = core_.works.link(path).bandwidth;
-  const double pace = paced  ? core_.works.ring().bandwidth / bandwidth
+  // A library's rings use all cards of a host, and so more than one of them.
+  const double most = core_.cluster.cards.nodes > 0 ? 1 : std::numeric_limits<double>::infinity();
+  const double pace = paced  ? std::min(most, core_.works.ring().bandwidth / bandwidth)
                       : slow ? costs::slow_link_costs(core_.cluster, *slow).bandwidth / bandwidth
                              : 1;
-  Sharing::Uses uses;
   use_links(task, path, on.use * pace, uses);
   if (slow) {
     const Link& link = slow_links_[*slow];

@@ -8,8 +8,8 @@
 
 namespace hipress::sim {
 
-/// The links of nodes, hosts and racks as capacities of Sharing, each in units of what one link of
-/// its kind carries. Ports that have idled let a burst through (where there is no hierarchy).
+/// Links of nodes, hosts and racks as capacities of Sharing, each in units of what one link of its
+/// kind carries. Idle ports earn bursts, on clusters without hierarchy.
 class FairLinks {
  public:
   explicit FairLinks(Core& core);
@@ -17,8 +17,8 @@ class FairLinks {
   void start(TaskId send);
 
  private:
-  /// Capacities of a link, one way and the other, and both ways together where that is less than
-  /// their sum.
+  /// Capacities of a link: one per direction, and one for both together if that is less than their
+  /// sum.
   struct Link {
     std::uint32_t out = 0, in = 0, both = 0;
     bool full_duplex = true;
@@ -28,19 +28,26 @@ class FairLinks {
   Link add_link(const costs::LinkCosts& link);
   const Link& link_of(std::uint32_t node, costs::Path path) const;
   void use_links(const Task& send, costs::Path path, double use, Sharing::Uses& uses) const;
+  /// Adds what an all-reduce keeps busy on hosts of a machine: its node's port into the fabric, its
+  /// part of the host's cards, and the links of racks that its ring leaves. Returns its weight; 0
+  /// if the library is not modelled there.
+  double use_ports(const Task& task, Sharing::Uses& uses) const;
+  void use_racks(std::uint32_t from, std::uint32_t to, std::size_t levels, double use,
+                 Sharing::Uses& uses) const;
 
   Core& core_;
-  std::vector<Link> nodes_;  // the host link, if there is one, else the link
-  std::vector<Link> hosts_;  // the link, if there is a host link
-  std::vector<Link> racks_;
-  std::vector<Link> slow_links_;  // `out` is from the first of its hosts to the second
+  std::vector<Link> nodes_;  // the host link if there is one, else the link
+  std::vector<Link> hosts_;  // the link, or one per card, if there is a host link
+  std::vector<Link> racks_;  // of all levels, the lowest first
+  std::vector<std::uint32_t> racks_below_;
+  std::vector<Link> slow_links_;  // `out` goes from the first host to the second
   Bursts bursts_;                 // egresses, then ingresses
 };
 
-/// Flows share links max-min. A flow is one (source, destination) pair. Its messages go one after
-/// the other, in the order of service; different flows do not queue for each other, they only share
-/// links. Links are full duplex. A link whose directions together carry less than twice one of them
-/// has one more capacity, for the sum of both.
+/// Max-min fair sharing of links by flows. A flow is one (source, destination) pair. Its messages
+/// go one after the other, in the order of service; different flows share links but do not queue
+/// for each other. Links are full duplex. A link whose directions together carry less than twice
+/// one of them has one more capacity, for the sum of both.
 template <class Sends>
 class FairNetwork {
  public:

@@ -46,7 +46,7 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
 std::string difference_between_groups(const costs::Cluster& cluster) {
   costs::Cluster flat = cluster;
   flat.host_link.reset();
-  flat.rack.reset();
+  flat.racks.clear();
   flat.slow_links.clear();
   flat.link.burst_bytes = 0;
   return difference_between_nodes(flat);

@@ -9,47 +9,47 @@
 
 namespace hipress::sim {
 
-/// When a scenario's graph is folded (casync/folding.hpp).
+/// Choice of when to fold a scenario's graph (casync/folding.hpp).
 enum class Fold : std::uint8_t {
-  kExactly,  ///< where that changes no time
+  kExactly,  ///< only if folding changes no time
   kNever,
-  kAlways,  ///< also where slices are unequal: then with bounds on the error
+  kAlways,  ///< also if slices are unequal, with bounds on the error
 };
-Fold parse_fold(std::string_view name);  ///< auto, never, always; else InputError that lists them
+Fold parse_fold(std::string_view name);  ///< auto, never, always; InputError lists them
 
-/// What makes nodes of a cluster differ, so that no graph on it can be folded; empty if nothing
-/// does.
+/// Difference between a cluster's nodes that rules out folding; empty if no such difference exists.
 std::string difference_between_nodes(const costs::Cluster& cluster);
 
-/// The same for the plans of sharded schedules, whose groups are all alike, or not simulated.
+/// The same for plans of sharded schedules. Their simulation requires groups that are all alike, so
+/// host links, racks, slow links and bursts do not count.
 std::string difference_between_groups(const costs::Cluster& cluster);
 
-/// Whether a scenario's graph can be folded, by its plan and its cluster.
+/// Decides from its plan and cluster if a scenario's graph can be folded.
 casync::Foldability foldability(const Scenario& scenario);
 
-/// How much of a scenario's graph is made.
+/// Extent of a scenario's graph: whole or folded.
 struct FoldingChoice {
   casync::Folding folding = casync::Folding::kNone;
-  bool exact = true;           ///< false: folded though slices are unequal
-  std::string why_whole = {};  ///< of a whole graph: why it is not folded
+  bool exact = true;           ///< false: folded although slices are unequal
+  std::string why_whole = {};  ///< reason for a whole graph; empty if folded
 };
 
-/// With Fold::kAlways, InputError where nodes do different things.
+/// Chooses by `fold` and foldability(). InputError for Fold::kAlways if nodes do different things.
 FoldingChoice choose_folding(const Scenario& scenario, Fold fold);
 
-/// A scenario's graph, and how much of it there is.
+/// Graph of a scenario, whole or folded.
 struct ExpandedGraph {
   casync::TaskGraph graph;
-  bool exact = true;           ///< false: folded though slices are unequal
-  std::string why_whole = {};  ///< of a whole graph: why it was not folded
+  bool exact = true;           ///< false: folded although slices are unequal
+  std::string why_whole = {};  ///< reason for a whole graph; empty if folded
 };
 
-/// As choose_folding() says.
+/// Expands the graph that choose_folding() chooses. InputError as choose_folding().
 ExpandedGraph expand(const Scenario& scenario, Fold fold);
 
-/// Iteration times with every slice of a gradient as long as its longest, and as its shortest. The
-/// whole graph's time lies between them, if less work never takes longer (it may: list scheduling
-/// has anomalies; Graham, 1969).
+/// Iteration times with all slices of a gradient as long as its longest, and as its shortest. The
+/// whole graph's time lies between them if less work never takes longer. Scheduling anomalies can
+/// break that (Graham, 1969).
 struct FoldingBounds {
   Picoseconds shortest{}, longest{};
 };

@@ -12,16 +12,17 @@ namespace hipress::sim {
 namespace {
 
 constexpr std::size_t kReplicas = 2000;
-constexpr double kMinStep = 0.05;     // that costs are changed by, so that rounding does not count
+constexpr double kMinStep =
+    0.05;  // smallest change of costs, large enough that rounding does not count
 constexpr double kOfMedian = 1.2533;  // σ of a median of n draws is √(π/2)·σ/√n
 
-/// What a replica draws: standard deviations from the median.
+/// Draws of a replica, in standard deviations from the median.
 struct Draw {
   double host, links, compute, error, other_error, factor, other_factor;
 };
 
-/// Where the normal distribution function is `probability`, by bisection.
-double normal_quantile(double probability) {
+/// Quantile of the standard normal distribution, by bisection.
+double standard_normal_quantile(double probability) {
   double low = -8, high = 8;
   for (int step = 0; step < 60; ++step) {
     const double middle = (low + high) / 2;
@@ -35,7 +36,7 @@ double normal_quantile(double probability) {
 std::vector<Draw> make_draws() {
   constexpr double kRoot = 1.1347241384015194;  // of x^6 = x + 1
   const auto normal_at = [](double place) {
-    return normal_quantile(std::clamp(place - std::floor(place), 1e-6, 1 - 1e-6));
+    return standard_normal_quantile(std::clamp(place - std::floor(place), 1e-6, 1 - 1e-6));
   };
   const auto normal = [&](std::size_t i, int dimension) {
     return normal_at(0.5 + static_cast<double>(i + 1) / std::pow(kRoot, dimension));
@@ -55,9 +56,9 @@ const std::vector<Draw>& draws() {
 }
 
 /// Time of a response in a draw. `error` scales communication (the model's error), `of_run`
-/// everything (the run's), and `drawn_factor` is of the response's own factor. Computation at
-/// nominal costs hides some communication, which gains nothing from lower costs: `floor_s` bounds
-/// that. No draw is faster than the wire.
+/// everything (the run's), and `drawn_factor` is the draw of the response's own factor. `floor_s`
+/// is a lower bound: computation hides some communication, which gains nothing from lower costs. No
+/// draw is faster than the wire.
 double time_of(const Response& response, const costs::Spread& spread, const Draw& draw,
                double error, double drawn_factor, double of_run = 0) {
   const double host = response.host_s * std::exp(spread.host * draw.host);
@@ -114,7 +115,7 @@ void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster)
   if (cluster.site) slow(cluster.site->link, factor);
   cluster.gpu_link.overhead_s *= factor;
   cluster.gpu_link.bandwidth /= factor;
-  if (cluster.rack) cluster.rack->latency_s *= factor;
+  for (costs::RackCosts& rack : cluster.racks) rack.latency_s *= factor;
   for (costs::SlowLink& link : cluster.slow_links) {
     link.bandwidth /= factor;
     if (link.latency_s) *link.latency_s *= factor;
@@ -135,7 +136,7 @@ void leave_wires(costs::Profile& profile, costs::Cluster& cluster) {
   if (cluster.host_link) leave_wire(*cluster.host_link);
   if (cluster.site) leave_wire(cluster.site->link);
   cluster.gpu_link.overhead_s = 0;
-  if (cluster.rack) cluster.rack->latency_s = 0;
+  for (costs::RackCosts& rack : cluster.racks) rack.latency_s = 0;
   for (costs::SlowLink& link : cluster.slow_links) link.latency_s.reset();
   cluster.overlap = {};
   cluster.cores_per_host = 0;
@@ -177,7 +178,7 @@ std::optional<Response> respond(double nominal_s, double compute_s, const costs:
   });
   const auto& [host, links] = stresses;
   if (!host.share_s || !links.share_s || !wire_s) return std::nullopt;
-  // Where costs decide what waits for what, the shares may exceed the whole.
+  // The shares may exceed the whole, since costs also change the order of tasks.
   const double sum_s = *host.share_s + *links.share_s;
   const double factor = sum_s > nominal_s ? nominal_s / sum_s : 1;
   return Response{.time_s = nominal_s,

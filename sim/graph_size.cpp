@@ -11,19 +11,19 @@
 namespace hipress::sim {
 namespace {
 
-// Bytes per task. The largest memory of hipress-sim over its tasks was 116 to 176 (VGG19, ps and
-// ring of 48 to 96 nodes, with and without pipelining, batches and `steady`), most of it for the
-// critical path, and 160 with `sensitivity`, 24 more than without; 4 more are the number of
-// predecessors, which graphs did not keep then.
+// Bytes per task. Measured: peak memory of hipress-sim over its number of tasks was 116 to 176
+// (VGG19, ps and ring of 48 to 96 nodes, with and without pipelining, batches and `steady`), most
+// of it for the critical path. With `sensitivity` it was 160, 24 more than without. The number of
+// predecessors, which graphs did not keep at the time, adds 4.
 constexpr double kBytes = 174;
 constexpr double kBytesOfChanged = 30;
-// Replicas are run when that path is found: beside the graph and its timeline, each has a count of
-// predecessors and what waits, and back to back a timeline.
+// Replicas run after the critical path is found: on top of the graph and its timeline, each has a
+// count of predecessors and queues, and back to back a timeline.
 constexpr double kBytesKept = 60;
 constexpr double kBytesOfTimeline = 16;  // of these: start and end
 constexpr double kBytesOfReplica = 40;
-// Per gradient and node: the task that it is ready after; with what ends on the node, for the next
-// iteration or for its GPUs.
+// Per gradient and node: the task after which it is ready; with the tasks that end on the node, for
+// the next iteration or for its GPUs.
 constexpr double kBytesPerReady = 8;
 constexpr double kBytesPerEnds = 64;
 constexpr double kEdgesPerTask = 1.25;
@@ -39,7 +39,7 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   const casync::Timetable table = plan.schedule.timetable(scenario.model);
   const bool goes_on = scenario.iterations > 1 || !table.is_uniform();
   if (goes_on) {
-    // Forward in parts, and the steps around those in which something begins.
+    // Forward in parts, and the steps around those in which a synchronisation begins.
     const double around =
         table.is_uniform() ? 0 : 6 * static_cast<double>(table.synchronisations.size());
     size.tasks += representatives * (gradients + around);
@@ -54,8 +54,8 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   return size;
 }
 
-// Together 84 a task; the largest memory of sweeps over the tasks of their graph was 85 to 87,
-// while it was made (BERT-large, ps and ring of 64 unlike nodes).
+// Together 84 bytes per task. Measured: peak memory of sweeps, while the graph was made, was 85 to
+// 87 bytes per task (BERT-large, ps and ring of 64 unlike nodes).
 double bytes_of_graph(double tasks) { return tasks * (kBytesKept - kBytesOfTimeline); }
 
 double bytes_of_simulation(double tasks) { return tasks * kBytesOfReplica; }

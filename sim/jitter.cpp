@@ -18,7 +18,8 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr double kUnit = 0x1p32;
 constexpr double kMaxFactor = 1000;
-constexpr int kQuantiles = 4096;  // of a continuous distribution, at the middle of equal parts
+constexpr int kQuantiles =
+    4096;  // points of a continuous distribution, at the middle of equal parts
 
 // The functions below use IEEE additions, multiplications and divisions alone, since libraries'
 // exp and erf differ in their last bits.
@@ -46,7 +47,7 @@ double normal_probability(double x) {
   return 0.5 + kInverseRootOfTwoPi * exponential(-x * x / 2) * sum;
 }
 
-/// Where the normal distribution function is `probability`, 0.5 to 1 − 2^-16, by bisection.
+/// Quantile of the standard normal distribution by bisection; `probability` is 0.5 to 1 − 2^-16.
 double normal_quantile(double probability) {
   double low = 0, high = 6;
   for (int step = 0; step < 52; ++step) {
@@ -85,7 +86,7 @@ double parse_factor(std::string_view text, std::string_view what, double most) {
   try {
     value = io::parse_number(text, what);
   } catch (const io::InputError&) {
-    // Said below, with the range.
+    // Reported below, with the range.
   }
   if (!(value >= 0 && value <= most)) {
     throw io::InputError(

@@ -7,25 +7,25 @@
 
 namespace hipress::sim {
 
-/// Two rounds of SplitMix64's finaliser (Steele, Lea, Flood 2014): every bit of the input moves
+/// Two rounds of SplitMix64's finaliser (Steele, Lea, Flood 2014): every bit of the input affects
 /// every bit of the result.
 std::uint64_t mix(std::uint64_t bits);
 
-/// How much longer or shorter than nominal tasks take: equally likely factors, of which each task
-/// draws one. Drawn by (seed, replica, task), so in no order, and the same on every compiler.
+/// Random factors of task times: each task draws one of equally likely factors. A draw depends on
+/// (seed, replica, task) only, so it is the same in any order and on every compiler.
 class Jitter {
  public:
   /// "lognormal:S": S is the standard deviation of the factor's logarithm, 0 to 2; the mean is 1.
-  /// "uniform:W": factors from 1−W to 1+W, W 0 to 1. "samples:FILE": one factor a line, each
-  /// equally likely. Throws InputError that lists these, or names the file's line.
+  /// "uniform:W": factors from 1−W to 1+W, W 0 to 1. "samples:FILE": equally likely factors, one
+  /// per line. Throws InputError that lists these, or names the file's line.
   static Jitter parse(const std::string& text);
-  /// These factors; each must be finite and 0 to 1000 (InputError).
+  /// Uses these factors; each must be finite and 0 to 1000 (InputError).
   explicit Jitter(const std::vector<double>& factors);
 
-  /// The factor that every task draws, where there is only one.
+  /// Factor of every task if there is only one; else none.
   std::optional<double> constant() const;
 
-  /// Which draws: other seeds or replicas draw independently.
+  /// Selection of the draws: other seeds or replicas draw independently.
   struct Draws {
     std::uint64_t seed = 0;
     std::uint32_t replica = 0;

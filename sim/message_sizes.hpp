@@ -7,8 +7,8 @@
 
 namespace hipress::sim {
 
-/// Says of each algorithm what its messages come to (Algorithm::share): where their length varies
-/// with the data and the profile has a sample, CodecCosts::message_share, else all of the bound.
+/// Sets Algorithm::share of each algorithm: CodecCosts::message_share if message lengths vary with
+/// the data and the profile has a sample, else 1 (the upper bound).
 void predict_sizes(const costs::Profile& profile, std::vector<casync::Algorithm>& algorithms);
 
 }  // namespace hipress::sim

@@ -15,12 +15,12 @@
 
 namespace hipress::sim {
 
-/// Calls work(i, job) for i of 0 … count−1, `jobs` calls at a time. `job` is below `jobs`, and one
-/// thread has it at a time. Once a call has thrown, no other begins. If several calls threw, the
-/// exception of the lowest i is reported: all calls before it had begun, so it depends neither on
-/// the number of jobs nor on which of them is fast. If the system gives fewer threads (ulimit -u),
-/// or has memory for fewer, fewer do the work. No call begins before all threads have what they
-/// need for themselves.
+/// Calls work(i, job) for i of 0 … count−1, `jobs` calls at a time. `job` is below `jobs`;
+/// concurrent calls have different ones. After a call has thrown, no other begins. If several calls
+/// threw, the exception of the lowest i is rethrown: all calls before it had begun, so it depends
+/// neither on the number of jobs nor on their speed. If the system gives fewer threads (ulimit -u),
+/// or has memory for fewer, fewer do the work. No call begins before all threads have allocated
+/// their own state.
 template <class Work>
 void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
   if (jobs <= 1 || count <= 1) {
@@ -28,7 +28,7 @@ void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
     return;
   }
   std::atomic<std::size_t> next = 0;
-  std::mutex mutex;  // of both below
+  std::mutex mutex;  // guards the two below
   std::size_t failed = count;
   std::exception_ptr failure;
   const auto serve = [&](unsigned job) {
@@ -63,7 +63,7 @@ void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
         helpers.emplace_back(help, static_cast<unsigned>(helpers.size() + 1));
       }
     } catch (const std::system_error&) {
-      // As many threads as the system gives do the same.
+      // The threads that have started do all the work.
     } catch (const std::bad_alloc&) {
     }
     for (std::size_t now = ready; now < helpers.size(); now = ready) ready.wait(now);

@@ -7,7 +7,7 @@
 
 namespace hipress::sim {
 
-/// PortRule, with messages that are in the order of service by `Sends`.
+/// Network `port` (PortRule), with messages in the order of service that `Sends` defines.
 template <class Sends>
 class PortNetwork {
  public:

@@ -7,18 +7,18 @@
 
 namespace hipress::sim {
 
-/// The rule of network `port`: one message at a time per port. A free egress takes the first
-/// message of its queue and holds it until it has left. A message that is held waits for its
-/// receiver's ingress. A free ingress takes the first message that is held for it. This message
-/// starts, and both its ports are busy until it has left.
+/// Rule of network `port`: one message at a time per port. A free egress takes the first message of
+/// its queue and holds it until it has left. A held message waits for its receiver's ingress. A
+/// free ingress takes the first message that is held for it. This message starts, and occupies both
+/// its ports until it has left.
 ///
-/// Two loops run by this rule: PortNetwork under the engine, for any graph and all that a cluster
-/// can have, and the planner's PatternSimulator (planner/timing/pattern_simulator.hpp), whose state
-/// is a value that is copied, compared and continued. They share this rule, the costs (works.hpp)
-/// and the order of service (service_order.hpp). Their queues and events are their own: the
-/// engine's hold tasks of any graph, the PatternSimulator's are part of its state.
+/// Two loops follow this rule: PortNetwork under the engine, for any graph and cluster; and the
+/// planner's PatternSimulator (planner/timing/pattern_simulator.hpp), whose state is a value to
+/// copy, compare and continue. They share this rule, the costs (works.hpp) and the order of service
+/// (service_order.hpp). Queues and events differ: the engine's hold tasks of any graph, the
+/// PatternSimulator's are part of its state.
 ///
-/// A port, of whatever make, has `busy`, `touched` and empty().
+/// A port type has `busy`, `touched` and empty().
 class PortRule {
  public:
   explicit PortRule(std::size_t nodes = 0) : egress_(nodes), ingress_(nodes) {}
@@ -46,7 +46,7 @@ class PortRule {
   }
   /// Ends an instant, or a round of it, on the ports of all nodes. hold(egress, node) takes the
   /// first message of the queue, holds it for its ingress and calls joined_ingress().
-  /// start(ingress, node) takes the first message that is held there and starts it.
+  /// start(ingress, node) takes the first message held there and starts it.
   template <class Egress, class Ingress, class Hold, class Start>
   void serve(Egress* egress, Ingress* ingress, const Hold& hold, const Start& start) {
     for (const std::uint32_t node : egress_.indices()) {

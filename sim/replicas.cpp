@@ -7,7 +7,7 @@
 namespace hipress::sim {
 namespace {
 
-__extension__ using Wide = __int128;
+__extension__ using Sum128 = __int128;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Replicas run_replicas(const Scenario& scenario, const casync::TaskGraph& graph, 
     times[replica] = iteration_time(one, graph);
   });
   std::sort(times.begin(), times.end());
-  Wide sum = 0;
+  Sum128 sum = 0;
   for (const Picoseconds time : times) sum += time.count();
   const auto percentile = [&](std::uint64_t percent) {
     return times[static_cast<std::size_t>((percent * count + 99) / 100) - 1];

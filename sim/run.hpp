@@ -12,17 +12,17 @@
 #include "sim/jitter.hpp"
 #include "traces/timeline.hpp"
 
-/// What a run of the simulator is asked, and what it answers.
+/// Options and result of a simulation.
 namespace hipress::sim {
 
 using casync::Picoseconds;
 
-/// How transfers share links; see docs/simulator.md.
+/// Sharing of links by transfers; see docs/simulator.md.
 enum class Network : std::uint8_t {
   kPort,  ///< one message at a time per egress and ingress port
   kFair,  ///< flows share links max-min
 };
-Network parse_network(std::string_view name);  ///< InputError that lists the names
+Network parse_network(std::string_view name);  ///< InputError lists the names
 const char* to_string(Network network);
 
 using casync::parse_transfer_order;
@@ -32,12 +32,12 @@ using casync::TransferOrder;
 struct Options {
   Network network = Network::kFair;
   TransferOrder transfer_order = TransferOrder::kReady;
-  /// What computation keeps busy of its host; none: what the graph says.
+  /// Host resources that computation uses; unset: as the graph says.
   std::optional<casync::Computing> computing = {};
   const Jitter* jitter = nullptr;  ///< null: every task takes its nominal time
   Jitter::Draws draws = {};
   bool record_timeline = false;  ///< costs 16 bytes a task
-  /// Asked every millisecond or so: true ends the simulation with Stopped. May be empty.
+  /// Polled about every millisecond: true ends the simulation with Stopped. May be empty.
   std::function<bool()> stop = {};
 };
 
@@ -49,15 +49,15 @@ class Stopped : public io::RunError {
 
 struct Result {
   Picoseconds iteration{};  ///< the last task's end: forward + synchronisation
-  /// The first Forward's end: some node starts backward. Of a sharded schedule, whose forward waits
-  /// for gathers, 0.
+  /// End of the first Forward: some node starts backward. 0 for a sharded schedule, whose forward
+  /// waits for gathers.
   Picoseconds forward{};
-  /// The last Backward's end; of a sharded schedule, in which computation waits for gathers, all
-  /// that a node computes, the most of any.
+  /// End of the last Backward. For a sharded schedule, whose computation waits for gathers: the sum
+  /// of a node's computation, the maximum over nodes.
   Picoseconds compute{};
   std::vector<std::int64_t> bytes_sent;  ///< per node
   traces::Timeline timeline;             ///< empty unless recorded
-  std::int64_t state_bytes = 0;  ///< of the graph and the simulator's queues, without timeline
+  std::int64_t state_bytes = 0;  ///< size of the graph and the simulator's queues, without timeline
 };
 
 /// Bytes of a graph's tasks and edges in memory.

@@ -11,16 +11,16 @@
 
 namespace hipress::sim {
 
-/// All that a prediction depends on, in one value: what asks "and if that were different?" copies
-/// it, changes one thing and simulates again.
+/// All inputs of a prediction in one value. A what-if analysis copies it, changes one member and
+/// simulates again.
 struct Scenario {
   models::Model model;
-  casync::Plan plan;  ///< of this model, for as many nodes as the cluster has
+  casync::Plan plan;  ///< for this model and the cluster's number of nodes
   costs::Profile profile;
   costs::Cluster cluster;
   Network network = Network::kFair;
-  /// 1: one, with a barrier at its end; more: back to back. Of a schedule with a longer period than
-  /// a step, periods.
+  /// Number of iterations. 1: a single one, with a barrier at its end; more: back to back. Counts
+  /// periods if the schedule's period is longer than a step.
   int iterations = 1;
   TransferOrder transfer_order = TransferOrder::kReady;
   std::shared_ptr<const Jitter> jitter = nullptr;  ///< null: every task takes its nominal time
@@ -28,14 +28,14 @@ struct Scenario {
   std::function<bool()> stop = {};  ///< Options::stop
 };
 
-/// The graph of the scenario's plan, its messages as long as the profile says (predict_sizes).
+/// Graph of the scenario's plan. Message sizes are the profile's (predict_sizes()).
 casync::TaskGraph expand(const Scenario& scenario,
                          casync::Folding folding = casync::Folding::kNone);
 
 enum class Timelines : std::uint8_t { kNone, kRecorded };
 
-/// Simulates `graph`, which is expand(scenario). Throws as simulate does, and io::InputError for a
-/// plan for other nodes than the cluster's.
+/// Simulates `graph`, which is expand(scenario). Throws as simulate(), and io::InputError if plan
+/// and cluster differ in GPUs per node.
 inline Result simulate(const Scenario& scenario, const casync::TaskGraph& graph,
                        Timelines timelines = Timelines::kNone) {
   if (scenario.plan.gpus_per_node != scenario.cluster.gpus_per_node) {
@@ -53,13 +53,14 @@ inline Result simulate(const Scenario& scenario, const casync::TaskGraph& graph,
                    .stop = scenario.stop});
 }
 
-/// Steps of the schedule's period.
+/// Number of steps in the schedule's period.
 inline std::uint32_t steps_per_period(const Scenario& scenario) {
   return scenario.plan.schedule.timetable(scenario.model).steps;
 }
 
-/// How long a step takes: until the last task's end, or back to back the period of steady_state();
-/// of a schedule with a longer period, the mean over it. Throws as simulate does.
+/// Time of a step: until the last task's end, or for back-to-back iterations the period of
+/// steady_state(). A mean over the period if the schedule's is longer than a step. Throws as
+/// simulate().
 inline Picoseconds iteration_time(const Scenario& scenario, const casync::TaskGraph& graph) {
   const std::uint32_t steps = steps_per_period(scenario);
   if (scenario.iterations == 1) return simulate(scenario, graph).iteration / steps;

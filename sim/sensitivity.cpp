@@ -37,14 +37,15 @@ void raise_site_bandwidth(Scenario& scenario) {
 }
 
 void raise_rack_bandwidth(Scenario& scenario) {
-  if (scenario.cluster.rack) hurry(scenario.cluster.rack->oversubscription);
+  // Higher levels carry a share of what these do.
+  if (!scenario.cluster.racks.empty()) hurry(scenario.cluster.racks.front().oversubscription);
 }
 
 void cut_latency(Scenario& scenario) {
   costs::Cluster& cluster = scenario.cluster;
   cluster.link.latency_s *= kShorter;
   if (cluster.host_link) cluster.host_link->latency_s *= kShorter;
-  if (cluster.rack) cluster.rack->latency_s *= kShorter;
+  for (costs::RackCosts& rack : cluster.racks) rack.latency_s *= kShorter;
   if (cluster.site) cluster.site->link.latency_s *= kShorter;
   for (costs::SlowLink& link : cluster.slow_links) {
     if (link.latency_s) *link.latency_s *= kShorter;
@@ -87,22 +88,21 @@ void cut_transfer_work(Scenario& scenario) {
 
 constexpr std::array kImprovements = {
     Improvement{"bandwidth", "links carry 10 % more, one way and both ways", raise_bandwidth},
-    Improvement{"host_link", "links within hosts carry 10 % more (where there are any)",
+    Improvement{"host_link", "links within hosts carry 10 % more (if there are any)",
                 raise_host_bandwidth},
-    Improvement{"gpu_link",
-                "links between the GPUs of a node carry 10 % more (where it has several)",
+    Improvement{"gpu_link", "links between the GPUs of a node carry 10 % more (if it has several)",
                 raise_gpu_bandwidth},
-    Improvement{"site", "links within sites carry 10 % more (where there are sites)",
+    Improvement{"site", "links within sites carry 10 % more (if there are sites)",
                 raise_site_bandwidth},
-    Improvement{"rack", "links between racks carry 10 % more (where there are racks)",
+    Improvement{"rack", "links between racks carry 10 % more (if there are racks)",
                 raise_rack_bandwidth},
     Improvement{"latency", "10 % less time on the wire", cut_latency},
-    Improvement{"overhead", "10 % less time that a message costs its ports", cut_overhead},
+    Improvement{"overhead", "10 % less time of each message at its ports", cut_overhead},
     Improvement{"encode", "encoding at 1.1 times its speed", hurry_encode},
     Improvement{"decode", "decoding, with or without adding, at 1.1 times its speed", hurry_decode},
     Improvement{"merge", "adding raw slices at 1.1 times its speed", hurry_merge},
     Improvement{"compute", "forward and backward at 1.1 times their speed", hurry_compute},
-    Improvement{"transfer_cores", "10 % less CPU work of moving bytes (where cores are shared)",
+    Improvement{"transfer_cores", "10 % less CPU work of moving bytes (if cores are shared)",
                 cut_transfer_work},
 };
 
@@ -120,8 +120,8 @@ constexpr std::array kDoublings = {
     Doubling{"the CPU's part of transfers",
              [](Scenario& scenario) { slow_transfers(0.5, scenario.profile, scenario.cluster); }}};
 
-/// The graph of a changed scenario, folded as the one before the change, if it still can be: ready
-/// times decide what bulk groups hold.
+/// Graph of a changed scenario; folded like the graph before the change, if possible. Ready times
+/// determine the bulk groups, so the change may rule folding out.
 casync::TaskGraph expand_again(const Scenario& changed, const casync::TaskGraph& before) {
   using casync::Foldability;
   const bool folds = before.folded &&

@@ -9,30 +9,29 @@
 
 namespace hipress::sim {
 
-/// Something that could be 10 % better. Adding one is one row in improvements().
+/// A property that could be 10 % better. To add one, add a row to improvements().
 struct Improvement {
   std::string_view name;  ///< "bandwidth"
-  std::string_view help;  ///< what "10 % better" means
+  std::string_view help;  ///< meaning of "10 % better"
   void (*apply)(Scenario& scenario);
 };
 std::span<const Improvement> improvements();
 
-/// What an improvement would bring.
+/// Effect of an improvement on the iteration time.
 struct Sensitivity {
   std::string_view name;
-  Picoseconds iteration{};  ///< with that improvement and no other
-  Picoseconds change{};     ///< minus the iteration as it is: negative where it helps. A schedule
-                            ///< without lookahead can also lose by having something faster
+  Picoseconds iteration{};  ///< with this improvement alone
+  Picoseconds change{};  ///< difference to the unchanged iteration, negative if it helps; positive
+                         ///< is possible: schedules without lookahead can lose by faster parts
 };
 
-/// The iteration time with each improvement, in the order of improvements(): as many more
-/// simulations. `graph` and `iteration` are the scenario's own.
+/// Iteration time with each improvement, in the order of improvements(); one simulation each.
+/// `graph` and `iteration` are the scenario's own.
 std::vector<Sensitivity> sensitivities(const Scenario& scenario, const casync::TaskGraph& graph,
                                        Picoseconds iteration);
 
-/// The share of the iteration that is saved if computation, the network, codecs and merges, or the
-/// CPU's part of transfers were twice as fast: four more simulations. What is worth less than
-/// nothing counts as nothing.
+/// Share of the iteration saved by doubling the speed of computation, the network, codecs and
+/// merges, or the CPU's part of transfers; four simulations. A negative saving counts as 0.
 std::vector<models::Gain> gains(const Scenario& scenario, const casync::TaskGraph& graph,
                                 Picoseconds iteration);
 

@@ -5,9 +5,9 @@
 
 #include "casync/task_graph.hpp"
 
-/// Which of the tasks that wait for one resource goes first: the order is by a key made of times
-/// and gradients, then by a task's place among those of its unit. The engine and the planner's
-/// timeline (planner/timing) both follow this order.
+/// Order of service of tasks that wait for one resource: by a key of times and gradients, then by
+/// the task's place within its unit. The engine and the planner's timeline (planner/timing) both
+/// follow this order.
 namespace hipress::sim {
 
 struct ServiceKey {
@@ -15,18 +15,19 @@ struct ServiceKey {
   auto operator<=>(const ServiceKey&) const = default;
 };
 
-/// Every resource's usual order: ready time, gradient (Task::gradient: the unit).
+/// Usual order of a resource: ready time, then gradient (Task::gradient, the unit).
 constexpr ServiceKey key_by_ready(std::int64_t ready, std::uint32_t gradient) {
   return {ready, gradient};
 }
 
-/// Messages by how early the next forward pass needs their gradient (TaskGraph::need): backward
-/// ends with the first layer's, so the last gradient goes first; then the ready time.
+/// Priority order of messages: by how early the next forward pass needs their gradient
+/// (TaskGraph::need), then by ready time. Backward ends with the first layer's gradient, so the
+/// last gradient goes first.
 constexpr ServiceKey key_by_need(std::int64_t ready, std::uint32_t need) {
   return {-std::int64_t{need}, ready};
 }
 
-/// Peer offset, partition, kind, id; in two numbers, which compare fast.
+/// Peer offset, partition, kind, id; packed into two numbers, which compare fast.
 struct PlaceInUnit {
   std::uint64_t first = 0, second = 0;
   auto operator<=>(const PlaceInUnit&) const = default;

@@ -8,18 +8,18 @@
 namespace hipress::sim {
 namespace {
 
-__extension__ using Wide = __int128;
+__extension__ using SignedWide = __int128;
 
-constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;
+constexpr std::uint64_t kWhole = std::uint64_t{1} << 32;
 
 /// Levels that differ by less than this factor are one level, and a speed that lacks less than
-/// kAlmost of a unit is rounded up: where exact arithmetic has a tie or a whole number of units,
-/// the last bits of a sum in double precision, and so the order of its terms, decide nothing.
+/// kAlmost of a unit is rounded up. Exact arithmetic has ties and whole numbers of units there; the
+/// rounding of sums in double precision, and so the order of their terms, must not decide them.
 constexpr double kSameLevel = 1 + 0x1p-40;
 constexpr double kAlmost = 0x1p-16;
-/// Levels that differ by less than this share are what sums in double precision make of one.
+/// Relative difference of levels below which they differ only by rounding.
 constexpr double kRounding = 0x1p-46;
-constexpr double kLoadUnit = 0x1p40;  // of all that may run at once, 64 bits hold the sum
+constexpr double kLoadUnit = 0x1p40;  // the sum of all concurrent loads fits in 64 bits
 constexpr std::uint32_t kNoCapacity = ~std::uint32_t{0};
 
 bool is_same(double level, double other) {
@@ -79,7 +79,7 @@ void Sharing::leave(Slot slot, std::uint32_t index) {
 std::uint32_t Sharing::add_capacity(double amount) {
   Capacity& capacity = capacities_.emplace_back();
   capacity.amount = amount;
-  if (amount <= 1 && amount * kUnit >= 1) {
+  if (amount <= 1 && amount * kWhole >= 1) {
     const auto parts = static_cast<std::uint32_t>(1 / amount);
     if (parts * amount == 1) capacity.parts = parts;
   }
@@ -158,7 +158,8 @@ casync::TaskId Sharing::finish(Slot slot) {
   return activity.task;
 }
 
-/// Gives the activity what one that has ended leaves, if they are alike.
+/// Gives an activity the share of an ended one with the same weight and uses. False if there is
+/// none.
 bool Sharing::take_place(Activity& activity) {
   const auto found = std::ranges::find_if(vacancies_, [&](const Vacancy& vacancy) {
     return vacancy.weight == activity.weight && vacancy.uses == activity.uses;
@@ -202,8 +203,8 @@ void Sharing::settle(std::int64_t now, EventQueue& events) {
   touched_.clear();
 }
 
-/// Recomputes levels until nothing changes any more. False where that takes longer than to fill
-/// everything anew.
+/// Recomputes levels until nothing changes. False if that takes longer than filling everything
+/// anew.
 bool Sharing::adjust() {
   const std::size_t running = activities_.size() - free_.size();
   const std::size_t most = running / 2 + 64;
@@ -239,7 +240,7 @@ void Sharing::mark_dirty(std::uint32_t capacity) {
   dirty_.push_back(capacity);
 }
 
-/// The level at which an activity stops for anything but this capacity.
+/// Level at which an activity stops, with capacity `but` ignored.
 double Sharing::level_of(const Activity& activity, std::uint32_t but) const {
   double level = 1 / activity.weight;
   for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
@@ -258,8 +259,8 @@ void Sharing::set_level(Activity& activity, double level) {
   activity.level = level;
 }
 
-/// Progressive filling of one capacity, whose users rise as far as their other capacities let them.
-/// False if its level is as it was.
+/// Progressive filling of one capacity; each user rises to the level that its other capacities
+/// allow. False if level and equal shares stay as they were.
 bool Sharing::fill_alone(std::uint32_t id) {
   Capacity& capacity = capacities_[id];
   limited_.clear();
@@ -289,8 +290,8 @@ bool Sharing::fill_alone(std::uint32_t id) {
   return true;
 }
 
-/// The level at which limited_ fills the amount, or kNotFull. Leaves those in limited_ that stop at
-/// it.
+/// Level at which limited_ fills the amount, or kNotFull. Keeps in limited_ the users that stop
+/// there.
 double Sharing::level_of_limited(double amount, double demand) {
   double used = 0, level = 0;
   for (bool again = true; again && !limited_.empty();) {
@@ -305,9 +306,9 @@ double Sharing::level_of_limited(double amount, double demand) {
   return limited_.empty() ? kNotFull : level;
 }
 
-/// Brings an activity to its level after that of a capacity has changed. Its other capacities are
-/// recomputed if that may change theirs: a full one unless it stops the activity before and after,
-/// one that is not full if it may become so.
+/// Brings an activity to its level after a capacity's level has changed. Marks its other capacities
+/// dirty if their levels may change: a full one unless it stops the activity before and after,
+/// another one if it may become full.
 void Sharing::move(Slot slot, std::uint32_t because_of) {
   Activity& activity = activities_[slot];
   if (!std::exchange(activity.moved, true)) moved_.push_back(slot);
@@ -334,8 +335,8 @@ bool Sharing::may_be_full(const Capacity& capacity) {
 Sharing::Speed Sharing::share_at_level(const Activity& activity) const {
   const double same_level = activity.level * kSameLevel;
   if (1 / activity.weight <= same_level) return {1, 1};
-  const double units = activity.level * activity.weight * kUnit + kAlmost;
-  Speed speed{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units)), kUnit};
+  const double units = activity.level * activity.weight * kWhole + kAlmost;
+  Speed speed{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units)), kWhole};
   for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
     const Capacity& capacity = capacities_[activity.uses.items[i].capacity];
     if (capacity.level <= same_level && capacity.equals > 0) speed = {1, capacity.equals};
@@ -343,7 +344,7 @@ Sharing::Speed Sharing::share_at_level(const Activity& activity) const {
   return speed;
 }
 
-/// Fills everything that is connected to what has changed.
+/// Fills every component that contains a changed capacity.
 void Sharing::fill_connected() {
   for (const std::uint32_t capacity : changed_) {
     if (!capacities_[capacity].changed) continue;  // part of a component that is done
@@ -359,8 +360,7 @@ void Sharing::fill_connected() {
   }
 }
 
-/// Gathers what is connected to `capacity`: breadth first over the capacities, each bringing its
-/// users.
+/// Collects the component of capacity `first`: breadth first over capacities and their users.
 void Sharing::collect(std::uint32_t first) {
   component_capacities_.push_back(first);
   capacities_[first].visited = true;
@@ -442,8 +442,8 @@ void Sharing::settle_level(double level) {
       continue;
     }
     bool stops = false;
-    const double units = level * activity.weight * kUnit + kAlmost;
-    Speed speed{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units)), kUnit};
+    const double units = level * activity.weight * kWhole + kAlmost;
+    Speed speed{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units)), kWhole};
     for (std::uint32_t use = 0; use < activity.uses.count; ++use) {
       const Capacity& capacity = capacities_[activity.uses.items[use].capacity];
       if (!capacity.full) continue;
@@ -461,7 +461,7 @@ void Sharing::settle_level(double level) {
   for (const std::uint32_t i : settled_) charge(i, level);
 }
 
-/// Moves a settled activity's share from the demand of its capacities to what is used of them.
+/// Moves a settled activity's share from the demand of its capacities to their use.
 void Sharing::charge(std::uint32_t i, double level) {
   Activity& activity = activities_[component_[i]];
   set_level(activity, std::min(level, 1 / activity.weight));
@@ -485,7 +485,7 @@ void Sharing::keep_shares() {
   }
 }
 
-/// Gives an activity its new speed, if it has one; what ran at another until now is credited first.
+/// Gives an activity its new speed, if it has changed, and credits the work done at the old one.
 void Sharing::apply(Slot slot, std::int64_t now, EventQueue& events) {
   constexpr std::uint64_t kNotSlowed = 1 << 24;
   Activity& activity = activities_[slot];
@@ -493,14 +493,14 @@ void Sharing::apply(Slot slot, std::int64_t now, EventQueue& events) {
   const std::uint64_t slowed = nodes_.empty() ? kNotSlowed : slowdown(activity.place);
   if (slowed != kNotSlowed) speed = {speed.numerator * kNotSlowed, speed.denominator * slowed};
   if (activity.speed == speed) return;
-  const Wide done =
-      Wide{now - activity.updated} * activity.speed.numerator / activity.speed.denominator;
-  activity.remaining -= static_cast<std::int64_t>(std::min(done, Wide{activity.remaining}));
+  const SignedWide done =
+      SignedWide{now - activity.updated} * activity.speed.numerator / activity.speed.denominator;
+  activity.remaining -= static_cast<std::int64_t>(std::min(done, SignedWide{activity.remaining}));
   activity.updated = now;
   activity.speed = speed;
   ++activity.version;
-  const Wide left =
-      (Wide{activity.remaining} * speed.denominator + speed.numerator - 1) / speed.numerator;
+  const SignedWide left =
+      (SignedWide{activity.remaining} * speed.denominator + speed.numerator - 1) / speed.numerator;
   const std::int64_t end = left > kNever - now ? kNever : now + static_cast<std::int64_t>(left);
   events.push(end, slot, activity.version);
 }

@@ -20,11 +20,11 @@ namespace hipress::sim {
 /// of its capacities is full; the others go on (progressive filling, Bertsekas and Gallager, Data
 /// Networks, 6.5.2).
 ///
-/// A capacity that is full has a *level*, above which none of its activities rises. A change
-/// recomputes the levels of the capacities that it is about, and of those whose activities change
-/// their speed with them, until nothing changes: speeds that no full capacity lets rise are the
-/// fair ones. Where that becomes much, everything that is connected is filled anew. If another
-/// takes an ended one's place, as a flow's next message does, nothing is recomputed.
+/// A full capacity has a *level*, above which none of its activities rises. A change recomputes the
+/// levels of the capacities concerned, and of those whose activities change their speed with them,
+/// until nothing changes. Then no speed can rise, so the speeds are the fair ones. If many levels
+/// change, everything connected is filled anew. If a new activity takes the place of an ended one,
+/// as a flow's next message does, nothing is recomputed.
 ///
 /// Remaining work is an integer. Speeds are ratios of integers: exactly 1/n where n equals share
 /// one full capacity, else in units of 2^-32. A completion rounds up to a whole picosecond.
@@ -32,18 +32,18 @@ class Sharing {
  public:
   using Slot = std::uint32_t;
 
-  /// A completion further off than any simulation goes (53 days), so that sums of times cannot
-  /// overflow; what would end later gets this as its end.
+  /// End of any activity that would end later (53 days): longer than any simulation, and small
+  /// enough that sums of times cannot overflow.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
-  /// One capacity that an activity uses, and how much of it at full speed. Without initial values,
-  /// which every start of a task would write eight times.
+  /// Use of one capacity, and its amount at full speed. Members are uninitialised, since every
+  /// start of a task would write kMaxUses of them.
   struct Use {
     std::uint32_t capacity;
     double amount;
     bool operator==(const Use&) const = default;
   };
-  static constexpr std::size_t kMaxUses = 8;
+  static constexpr std::size_t kMaxUses = 14;
   struct Uses {
     std::array<Use, kMaxUses> items;
     std::uint32_t count = 0;
@@ -54,31 +54,31 @@ class Sharing {
     }
   };
 
-  /// Where an activity is under way, and what it is there, for what overlaps slow down. A transfer
-  /// is under way on two nodes, and the slower end sets its pace.
+  /// Sort and place of an activity, which determine its slowdown by overlaps. A transfer is under
+  /// way on two nodes, and the slower end sets its pace.
   enum class Sort : std::uint8_t { kCompute, kCodec, kTransfer };
   struct Place {
     Sort sort;
     std::uint32_t node;
-    std::uint32_t other_node;  ///< the same, but for transfers
+    std::uint32_t other_node;  ///< equal to `node`, except for transfers
   };
 
   std::uint32_t add_capacity(double amount);
   /// From now on, activities of different sorts on one of the `nodes` slow each other: the speed
   /// that sharing gives is divided by the factors, to 1/4096, of the other sorts under way there.
-  /// The part of a capacity that this leaves free goes to nobody.
+  /// The part of a capacity that this leaves free stays unused.
   void set_overlap(const costs::DirectedFactors& factors, std::uint32_t nodes);
 
-  /// Begins at `now`; its speed is known after the next settle(). `work` is in picoseconds.
+  /// Starts an activity at `now`; `work` is in picoseconds. Its speed is known after the next
+  /// settle().
   Slot start(casync::TaskId task, std::int64_t work, double weight, const Uses& uses,
              std::int64_t now, const Place& place = {});
-  /// Ends the activity whose event came, and returns its task.
+  /// Ends the activity whose event came due, and returns its task.
   casync::TaskId finish(Slot slot);
   bool stale(const Event& event) const {
     return activities_[event.subject].version != event.version;
   }
-  /// Recomputes speeds after starts and finishes at `now`, and pushes an event for every new
-  /// completion time.
+  /// Recomputes speeds after starts and finishes at `now`, and pushes an event for every new end.
   void settle(std::int64_t now, EventQueue& events);
 
  private:
@@ -92,7 +92,7 @@ class Sharing {
     std::int64_t remaining = 0;
     std::int64_t updated = 0;
     Speed share;  // of capacities
-    Speed speed;  // the same, slowed by what overlaps
+    Speed speed;  // `share`, slowed by overlaps
     Place place = {};
     double weight = 1;
     double level = 0;  // its speed is level × weight, or full from 1/weight on
@@ -105,27 +105,27 @@ class Sharing {
   static constexpr double kNotFull = std::numeric_limits<double>::infinity();
   struct Capacity {
     double amount = 0;
-    std::uint32_t parts = 0;  // the amount is 1/parts; 0: of no whole number
+    std::uint32_t parts = 0;  // the amount is 1/parts; 0: 1/amount is not whole
     std::vector<Slot> users;
     bool changed = false;
     bool visited = false;
-    double used = 0;    // by activities whose speed is settled
+    double used = 0;    // by activities with settled speeds
     double demand = 0;  // of the others, per unit of level
     std::uint32_t open = 0;
-    bool plain = true;  // amount 1/parts, nobody settled, uses and weights 1: shares are exactly
+    bool plain = true;  // amount 1/parts, no user settled, uses and weights 1: shares are exactly
                         // 1/(parts × n)
     bool full = false;  // at the level being settled
     double level = kNotFull;   // above which no user rises
-    std::uint64_t equals = 0;  // all users get exactly one part of so many; 0: they do not
+    std::uint64_t equals = 0;  // all users get exactly 1/equals; 0: they do not
     std::int64_t load = 0;     // of all users, in units of 2^-40, each rounded down
     bool dirty = false;        // its level is to be recomputed
     bool is_full() const { return level < kNotFull; }
   };
-  /// A user of one capacity, whose others let it rise to some level.
+  /// A user of one capacity, with the level that its other capacities allow.
   struct Limited {
     double level;
     double demand;  // per unit of level
-    double most;    // at that level
+    double most;    // use at that level
   };
 
   bool adjust();
@@ -151,22 +151,23 @@ class Sharing {
   void mark_changed(const Uses& uses);
   bool take_place(Activity& activity);
 
-  /// What has ended since the last settle(): its share, for whoever comes with the same weight and
-  /// uses, which changes nothing for the others.
+  /// Share of an activity that has ended since the last settle(). A new activity with the same
+  /// weight and uses takes it over, which changes nothing for the others.
   struct Vacancy {
     Uses uses;
     double weight;
     double level;
     Speed share;
   };
-  /// So many are looked through; where more end at once, one new computation serves them all.
+  /// Maximum number of vacancies to search. If more activities end at once, one recomputation
+  /// serves all.
   static constexpr std::size_t kMaxVacancies = 16;
 
-  /// What is under way on a node.
+  /// Activities under way on a node.
   struct Node {
     std::array<std::uint32_t, 3> running{};  // by sort
     std::vector<Slot> activities;
-    bool changed = false;  // in which sorts are under way
+    bool changed = false;  // the sorts under way changed
   };
 
   std::vector<Activity> activities_;
@@ -175,8 +176,8 @@ class Sharing {
   std::vector<std::uint32_t> changed_;
   std::vector<Vacancy> vacancies_;
   std::vector<Slot> fresh_;    // started without any capacity
-  std::vector<Slot> started_;  // with capacities, and in nobody's place
-  std::vector<Slot> touched_;  // whose share or slowdown may have changed
+  std::vector<Slot> started_;  // with capacities, and not in a vacancy
+  std::vector<Slot> touched_;  // with a possibly changed share or slowdown
   std::vector<Node> nodes_;    // empty unless overlaps slow
   std::vector<std::uint32_t> changed_nodes_;
   std::array<std::array<std::uint64_t, 3>, 8> slowdowns_{};  // by sorts under way, and sort; 2^-24
@@ -189,7 +190,7 @@ class Sharing {
   std::vector<std::uint32_t> component_capacities_;
   std::vector<Speed> new_speeds_;       // per index into component_
   std::vector<std::uint32_t> open_;     // indices into component_ whose speed is not settled
-  std::vector<std::uint32_t> settled_;  // those of the level being settled
+  std::vector<std::uint32_t> settled_;  // stop at the level being settled
 };
 
 }  // namespace hipress::sim

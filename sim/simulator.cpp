@@ -62,7 +62,7 @@ void check_slow_links(const costs::Cluster& cluster) {
         latency_s >= 0 && latency_s <= kLongest_s,
         fmt::format("slow_links: latency must be 0 s to {:g} s, got {} s", kLongest_s, latency_s));
   }
-  require(cluster.slow_links.empty() || (!cluster.rack && cluster.link.burst_bytes == 0),
+  require(cluster.slow_links.empty() || (cluster.racks.empty() && cluster.link.burst_bytes == 0),
           "slow_links: not with racks, nor with bursts (link: {burst: 0B})");
 }
 
@@ -79,7 +79,7 @@ void check_site(const costs::Cluster& cluster) {
 
 /// Racks count the links of hosts, so nodes that share a host must share its link too.
 void check_hosts(const costs::Cluster& cluster) {
-  require(!cluster.rack || cluster.host_link || !costs::share_a_host(cluster),
+  require(cluster.racks.empty() || cluster.host_link || !costs::share_a_host(cluster),
           "rack: nodes that share a host need a host_link; those on other hosts share the host's "
           "link");
 }
@@ -99,7 +99,9 @@ void check_gpus(const costs::Cluster& cluster) {
 void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   check_link(cluster.link, "link");
   if (cluster.host_link) check_link(*cluster.host_link, "host_link");
-  if (cluster.rack) check_rack(*cluster.rack);
+  for (const costs::RackCosts& rack : cluster.racks) check_rack(rack);
+  require(cluster.racks.size() <= costs::kMostLevels,
+          fmt::format("rack: at most {} levels", costs::kMostLevels));
   if (const auto wrong = costs::out_of_range(cluster.overlap)) {
     require(false,
             fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMaxOverlap, *wrong));
@@ -113,9 +115,9 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   require(
       cluster.host.size() == nodes && cluster.compute_speed.size() == nodes,
       fmt::format("the cluster must name host and compute speed of each of its {} nodes", nodes));
-  require(!costs::is_hierarchical(cluster) || cluster.link.burst_bytes == 0,
-          "link: bursts are of nodes with a link of their own; with host_link or rack, give "
-          "burst: 0B");
+  require(
+      !costs::is_hierarchical(cluster) || cluster.link.burst_bytes == 0,
+      "link: bursts need nodes with a link of their own; with host_link or rack, give burst: 0B");
   check_hosts(cluster);
   check_slow_links(cluster);
   check_site(cluster);

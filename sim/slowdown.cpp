@@ -15,22 +15,22 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Whom computation loses time to.
+/// Kinds of work to which computation loses time.
 enum Rival : std::uint8_t { kCodec, kTransfer, kComputation, kRivals };
 using Shares = std::array<double, kRivals>;
 
-/// What a task wants of its host, and that it begins or ends to.
+/// Begin (sign 1) or end (sign -1) of a task's demand on its host.
 struct Change {
   Picoseconds at{};
   TaskId task = 0;
-  std::uint32_t node = 0;  ///< of a transfer, one of its ends
+  std::uint32_t node = 0;  ///< for a transfer, one of its ends
   Rival rival = kCodec;
   double cores = 0;
-  double memory = 0;  ///< of the host's bandwidth
+  double memory = 0;  ///< share of the host's bandwidth
   int sign = 1;
 };
 
-/// What is under way on a host or a node.
+/// Demand on a host or a node, by rival.
 struct Load {
   Shares cores{}, memory{}, tasks{};
 
@@ -50,7 +50,7 @@ struct Running {
   TaskId task = 0;
   std::uint32_t node = 0;
   double cores = 0, memory = 0;
-  Shares lost{};  ///< in no unit
+  Shares lost{};  ///< relative weights, without a unit
 };
 
 class Attribution {
@@ -79,7 +79,7 @@ class Attribution {
  private:
   std::int64_t length(TaskId id) const { return (times_.end[id] - times_.start[id]).count(); }
 
-  /// Whether any computing task took longer than alone.
+  /// Finds the time that each computing task lost. True if any did.
   bool find_lost() {
     bool any = false;
     std::vector<Picoseconds> lost(graph_.tasks());
@@ -139,7 +139,7 @@ class Attribution {
     return shared && all > 0 && std::isfinite(bytes_per_s) ? std::min(1.0, bytes_per_s / all) : 0;
   }
 
-  /// That a transfer kept busy, both ends together.
+  /// Cores that a transfer kept busy, both ends together.
   double cores_of(TaskId id) const {
     const Task& send = graph_[id];
     const bool by_path = send.kind == casync::Kind::kSend;
@@ -151,7 +151,7 @@ class Attribution {
            casync::to_seconds(Picoseconds(length(id)));
   }
 
-  /// Goes through what happens on a host in order of time.
+  /// Attributes the losses on one host, in order of time.
   void attribute(std::vector<Change>& changes) {
     std::ranges::stable_sort(changes, {}, &Change::at);
     Load host;
@@ -201,7 +201,7 @@ class Attribution {
     }
   }
 
-  /// Where more is wanted than there is, what lacks is due to the others, each by what it wants.
+  /// Attributes a shortage of `capacity` to the other tasks, each by its demand.
   static void lose_to(const Shares& wanted, double capacity, double own, double passed,
                       Running& one) {
     const double all = sum(wanted);

@@ -6,24 +6,24 @@
 
 namespace hipress::sim {
 
-/// How much longer computation took than it takes alone, and beside whom.
+/// Time that computation lost to concurrent work, by cause.
 struct Slowdown {
   Picoseconds by_codecs{}, by_transfers{}, by_computation{};
   Picoseconds total() const { return by_codecs + by_transfers + by_computation; }
 };
 
 struct Slowdowns {
-  std::vector<Slowdown> of_nodes;     ///< per node; of a folded graph, all alike
-  std::vector<Picoseconds> of_tasks;  ///< per task; empty: nothing was slowed
-  /// The node whose computation was slowed most; 0 if none was.
+  std::vector<Slowdown> of_nodes;     ///< per node; all equal for a folded graph
+  std::vector<Picoseconds> of_tasks;  ///< time lost per task; empty if nothing was slowed
+  /// Node whose computation was slowed most; 0 if none was.
   std::uint32_t slowest() const;
 };
 
-/// The slowdowns of an iteration that was simulated. What a computing task lost is exact: its
-/// length less its work. The loss is shared out over the time in which the host's cores or memory,
-/// or the device, were asked for more than they give: among the codec tasks, transfers and other
-/// computation there, by how much of them each wants. `graph` and `result` are the scenario's;
-/// `result` must have its timeline (std::invalid_argument for another timeline).
+/// Slowdowns in a simulated iteration. A computing task's loss is exact: its length less its work.
+/// The loss is spread over the time in which demand exceeded the host's cores or memory, or
+/// overlaps slowed the device. There it is divided among codec tasks, transfers and other
+/// computation by their demand. `graph` and `result` are the scenario's; `result` must have its
+/// timeline (std::invalid_argument for another timeline).
 Slowdowns slowdowns(const Scenario& scenario, const casync::TaskGraph& graph, const Result& result);
 
 }  // namespace hipress::sim

@@ -54,7 +54,7 @@ SteadyState steady_state(const TaskGraph& graph, const traces::Timeline& timelin
   for (std::size_t i = 1; i < count; ++i) state.periods.push_back(computed[i] - computed[i - 1]);
   const std::size_t last = state.periods.size() - 1;
   state.settled = last > 0 && state.periods[last] == state.periods[last - 1];
-  // The period is of the iterations behind this one.
+  // `period` covers the iterations after this one.
   const std::size_t before = state.settled ? count - 2 : (count - 1) / 2;
   const auto averaged = static_cast<std::int64_t>(count - 1 - before);
   state.period = (computed.back() - computed[before]) / averaged;

@@ -7,22 +7,23 @@
 
 namespace hipress::sim {
 
-/// What back-to-back iterations settle to.
+/// Steady state of back-to-back iterations.
 struct SteadyState {
-  casync::Picoseconds period{};  ///< between iterations: the mean over the last half of `periods`
-  /// Between the ends of one iteration's computation and the next's, the slowest node's.
+  /// Time of an iteration: the last of `periods` if settled, else the mean over their last half.
+  casync::Picoseconds period{};
+  /// Times between the ends of consecutive iterations' computation, on the slowest node.
   std::vector<casync::Picoseconds> periods;
-  bool settled = false;  ///< the last two periods are equal, to the picosecond
-  /// Forward and backward tasks of one iteration as they were simulated, without what they waited
-  /// for: the mean over the iterations that `period` is of, on the node where it is longest. At
-  /// most `period`: where jitter pushes the mean beyond, `period` is given.
+  bool settled = false;  ///< the last two periods are equal to the picosecond
+  /// Time of an iteration's forward and backward tasks, without waiting: the mean over the
+  /// iterations of `period`, on the node where it is longest. At most `period`: jitter can push the
+  /// mean beyond.
   casync::Picoseconds compute{};
-  casync::Picoseconds forward{};  ///< the forward tasks alone, on the node where they are shortest
+  casync::Picoseconds forward{};  ///< forward tasks alone, on the node where they are shortest
 };
 
-/// The steady state of a graph of that many iterations (casync::expand_back_to_back; at least 2),
-/// from its timeline. The length of an iteration shows only in the iteration after it, so nothing
-/// is said about the last synchronisation.
+/// Steady state of a graph of `iterations` iterations (casync::expand_back_to_back; at least 2),
+/// from its timeline. An iteration's length shows only in the next iteration, so the last
+/// synchronisation does not count.
 SteadyState steady_state(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                          int iterations);
 

@@ -9,7 +9,7 @@
 namespace hipress::sim {
 namespace {
 
-/// What a task with so many of that unit takes, if that is a time that it may take.
+/// Converts a task's time in `seconds`; InputError, with the amount in `unit`, if out of range.
 Picoseconds checked(const casync::Task& task, std::string_view unit, double seconds) {
   if (seconds >= 0 && seconds <= kLongest_s) return casync::from_seconds(seconds);
   throw io::InputError(
@@ -98,6 +98,17 @@ Picoseconds TaskCosts::group_time(const casync::Task& task, std::uint32_t nodes,
                              ? shards_.reduce_scatter_s(nodes, task.amount, link, ranks_per_core)
                              : shards_.all_to_all_s(nodes, task.amount, link, ranks_per_core);
   return checked(task, "bytes", seconds);
+}
+
+costs::PortShares TaskCosts::port_shares(const casync::Task& task, std::uint32_t nodes,
+                                         const costs::LinkCosts& link) const {
+  const costs::CollectiveCosts& costs =
+      task.kind == casync::Kind::kAllReduce
+          ? static_cast<const costs::CollectiveCosts&>(all_reduce_)
+      : task.kind == casync::Kind::kAllGather     ? shards_.gather()
+      : task.kind == casync::Kind::kReduceScatter ? shards_.reduce_scatter()
+                                                  : shards_.all_to_all();
+  return costs.port_shares(nodes, task.amount, link);
 }
 
 }  // namespace hipress::sim

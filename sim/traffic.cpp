@@ -10,7 +10,7 @@ using casync::TaskId;
 
 constexpr double kSecondsPerDay = 86400;
 
-/// The bytes that one node has sent, over time: a rate that changes where messages start and end.
+/// Bytes sent by one node over time: a rate that changes when messages start and end.
 class Sent {
  public:
   void add(Picoseconds start, Picoseconds end, std::int64_t bytes) {
@@ -20,8 +20,8 @@ class Sent {
     changes_.push_back({casync::to_seconds(end), -rate});
   }
 
-  /// The most bytes in any stretch of that length. The sum in a stretch is linear between the
-  /// instants at which either of its ends meets a change, so its greatest is at one of them.
+  /// Maximum number of bytes in any window of that length. The sum over a window is linear between
+  /// the instants at which one of its ends meets a change, so its maximum is at one of them.
   double most_within(double length_s) {
     if (changes_.empty()) return 0;
     sum_up();
@@ -37,7 +37,7 @@ class Sent {
  private:
   struct Change {
     double time_s = 0;
-    double rate = 0;  // the step in bytes a second; summed up, what follows
+    double rate = 0;  // the step in bytes/s; after sum_up(), the rate that follows
     double sent = 0;  // bytes until then
   };
 
@@ -55,7 +55,7 @@ class Sent {
     changes_.back().rate = 0;
   }
 
-  /// Bytes sent until then; `place` grows with the times that are asked for.
+  /// Bytes sent until `time_s`; `place` only grows, so times must not decrease.
   double at(double time_s, std::size_t& place) const {
     while (place + 1 < changes_.size() && changes_[place + 1].time_s <= time_s) ++place;
     const Change& last = changes_[place];

@@ -4,15 +4,15 @@
 
 namespace hipress::sim {
 
-/// What a node sends, in bytes; the node that sends most.
+/// Bytes sent by a node; the maximum over nodes.
 struct Traffic {
-  double bytes_per_step = 0;   ///< the mean over a period
-  double bytes_per_day = 0;    ///< at the step's time
-  double peak_bits_per_s = 0;  ///< the most in any stretch as long as a step's computation
+  double bytes_per_step = 0;   ///< mean over a period
+  double bytes_per_day = 0;    ///< with steps back to back
+  double peak_bits_per_s = 0;  ///< maximum over windows as long as a step's computation
 };
 
-/// Of a simulation of `scenario` with a timeline, whose step takes `step` and computes for
-/// `compute`. A message is sent at an even rate from its start to its end.
+/// Traffic of a simulation of `scenario` with a timeline. `step` is the time of a step, `compute`
+/// the time of its computation. A message is sent at an even rate from its start to its end.
 Traffic traffic(const Scenario& scenario, const casync::TaskGraph& graph, const Result& result,
                 Picoseconds step, Picoseconds compute);
 

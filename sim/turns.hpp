@@ -7,37 +7,37 @@
 
 namespace hipress::sim {
 
-/// When threads that move messages get a core of a host where other threads occupy all cores.
+/// Delays of threads that move messages on hosts where other threads occupy all cores.
 ///
 /// A thread that encodes, decodes or computes keeps its core for a turn
 /// (costs::Cluster::core_turn_s) before it lets others go first. With k such threads on c <= k
 /// cores, another thread that becomes ready waits half a turn until the one on its core leaves, and
-/// a turn for each of the k/c - 1 before it in the queue: (k/c - 1/2) turns on average. A free core
-/// is had at once.
+/// a turn for each of the k/c - 1 before it in the queue: (k/c - 1/2) turns on average. With a free
+/// core it does not wait.
 ///
-/// A message needs a core three times: for its sender's thread that sends, then on the other host
-/// for the library's loop and for the thread that receives from this peer. What becomes ready at a
-/// node while a thread waits there waits with it and goes at the same time.
+/// A message needs a core three times: for the sending thread, then on the other host for the
+/// library's loop and for the thread that receives from this peer. Messages that become ready at a
+/// node while a thread waits there share its wait and go at the same time.
 class Turns {
  public:
   explicit Turns(const costs::Cluster& cluster);
-  /// Whether anybody ever waits.
+  /// True if turns have a length, so that threads may wait.
   bool matter() const { return turn_s_ > 0; }
 
-  /// Threads of the node's take cores for themselves, or give them back.
+  /// A node's threads take cores for themselves, or give them back.
   void occupy(std::uint32_t node, std::uint32_t threads) { busy_[host_[node]] += threads; }
   void release(std::uint32_t node, std::uint32_t threads) { busy_[host_[node]] -= threads; }
 
   enum class End : std::uint8_t { kSending, kReceiving };
-  /// When a message that is ready to go on at that end at `now` gets its core there.
+  /// Time at which a message that is ready at that end at `now` gets its core there.
   std::int64_t take(std::uint32_t node, End end, std::int64_t now);
 
  private:
   double turn_s_;
   double cores_;
   std::vector<std::uint32_t> host_;    // by node
-  std::vector<std::uint32_t> busy_;    // by host: threads that keep a core
-  std::vector<std::int64_t> granted_;  // by node and end: when those that wait get their core
+  std::vector<std::uint32_t> busy_;    // by host: number of threads that keep a core
+  std::vector<std::int64_t> granted_;  // by node and end: when waiting threads get their core
 };
 
 }  // namespace hipress::sim

@@ -14,7 +14,7 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Adds up what the tasks of one iteration took of each resource, in picoseconds until the end.
+/// Sums up the tasks' use of each resource, in picoseconds; divides by the iteration at the end.
 class Tally {
  public:
   Tally(const Scenario& scenario, const TaskGraph& graph, const Result& result)
@@ -51,15 +51,16 @@ class Tally {
     if (!costs::is_hierarchical(cluster)) return;
     const std::uint32_t hosts = *std::max_element(cluster.host.begin(), cluster.host.end()) + 1;
     if (cluster.host_link) use_.host_links.resize(hosts);
-    if (cluster.rack) use_.rack_links.resize((hosts - 1) / cluster.rack->hosts + 1);
+    racks_below_ = costs::racks_below(cluster);
+    use_.rack_links.resize(racks_below_.back());
   }
 
-  /// What a link carries both ways together, in links one way.
+  /// Capacity of both directions of a link together, in units of one direction's.
   double both_ways(const costs::LinkCosts& link) const {
     return scenario_.network == Network::kFair ? 2 * link.bandwidth_both_ways / link.bandwidth : 2;
   }
 
-  /// From picoseconds to shares, in one rounding each.
+  /// Converts picoseconds to shares, with one rounding each.
   void divide_by_iteration() {
     const auto iteration = static_cast<double>(result_.iteration.count());
     const auto divide = [&](double& time) { time = iteration > 0 ? time / iteration : 0; };
@@ -112,14 +113,20 @@ class Tally {
     }
   }
 
-  /// Between hosts, it keeps both directions of the node's link busy; within one, what joins GPUs.
+  /// Between hosts, a collective keeps both directions of the node's link busy; within a host, the
+  /// link between its GPUs.
   void add_collective(const Task& task, NodeUse& node) {
     const costs::Cluster& cluster = scenario_.cluster;
     const auto [nodes, stride] = graph_.groups[task.group];
     const costs::GroupNetwork network =
         costs::group_network(cluster, nodes, stride, Works::pattern_of(task));
-    const auto work = static_cast<double>(works_.of_group(task, nodes, network.link).on_link);
-    if (network.within_host) {
+    auto work = static_cast<double>(works_.of_group(task, nodes, network.link).on_link);
+    if (cluster.of_machine) {
+      const auto [within, between] = works_.port_shares(task, nodes, network.link);
+      node.local += work * within;
+      work *= between;
+      if (between == 0) return;
+    } else if (network.within_host) {
       node.local += work;
       return;
     }
@@ -148,10 +155,10 @@ class Tally {
   struct Hop {
     LinkUse* use = nullptr;
     double bandwidth = 0;
-    std::uint64_t index = 0;  // unlike any other link's
+    std::uint64_t index = 0;  // unique per direction of a link
   };
 
-  /// In no order.
+  /// Link directions on a message's path, in no order.
   std::vector<Hop> hops(const Task& send) {
     const costs::Cluster& cluster = scenario_.cluster;
     const std::uint32_t sender = graph_.representative(send.node);
@@ -170,16 +177,17 @@ class Tally {
       way = {{&use_.host_links[from].out, bandwidth, hosts + 2ull * from},
              {&use_.host_links[to].in, bandwidth, hosts + 2ull * to + 1}};
     }
-    if (path == costs::Path::kBetweenRacks) {
-      const std::uint32_t up = from / cluster.rack->hosts, down = to / cluster.rack->hosts;
-      const double rack = costs::rack_bandwidth(cluster);
+    for (std::size_t level = 0; level < costs::levels_of(path); ++level) {
+      const std::uint32_t size = cluster.racks[level].hosts, first = racks_below_[level];
+      const std::uint32_t up = first + from / size, down = first + to / size;
+      const double rack = costs::rack_bandwidth(cluster, level);
       way.push_back({&use_.rack_links[up].out, rack, racks + 2ull * up});
       way.push_back({&use_.rack_links[down].in, rack, racks + 2ull * down + 1});
     }
     return way;
   }
 
-  /// The link on whose costs a message or an all-reduce is.
+  /// Costs of the link by which a message or an all-reduce is costed.
   costs::LinkCosts link_of(const Task& send) const {
     const costs::Cluster& cluster = scenario_.cluster;
     if (send.kind == Kind::kAllReduce) return ring_;
@@ -191,7 +199,7 @@ class Tally {
     return costs::path_costs(cluster, costs::path(cluster, send.node, peer));
   }
 
-  /// o + bytes/B, or all the time that an all-reduce takes alone.
+  /// o + bytes/B, or the time of an all-reduce alone; picoseconds.
   double link_work(const Task& send, const costs::LinkCosts& link, double bytes) const {
     if (send.kind == Kind::kSend) return 1e12 * (link.overhead_s + bytes / link.bandwidth);
     return static_cast<double>(works_.all_reduce(send));
@@ -209,7 +217,7 @@ class Tally {
           hop.bandwidth == link.bandwidth ? work : work * (link.bandwidth / hop.bandwidth);
     }
     const std::uint32_t receiver = graph_.representative(graph_.peer(send));
-    if (send.kind == Kind::kAllReduce) return;  // what it does on shared cores is not known
+    if (send.kind == Kind::kAllReduce) return;  // its use of shared cores is unknown
     const double core_work = 1e12 * link.core_s(bytes, casync::interrupts(send));
     add_cores(send.node, core_work / 2);
     add_cores(receiver, core_work / 2);
@@ -219,7 +227,7 @@ class Tally {
     if (!core_work_.empty()) core_work_[scenario_.cluster.host[node]] += picoseconds;
   }
 
-  /// The union of the messages' times, from the sends in the order of their starts.
+  /// Adds the union of the messages' times, from the sends in the order of their starts.
   void add_busy_links() {
     std::vector<TaskId> sends;
     for (TaskId id = 0; id < graph_.tasks(); ++id) {
@@ -249,6 +257,7 @@ class Tally {
   const Works works_;
   const costs::LinkCosts ring_;  // of all-reduces
   const costs::HostPairs slow_links_;
+  std::vector<std::uint32_t> racks_below_;
   std::map<std::uint32_t, double> core_work_;  // per host, core-picoseconds; empty: not shared
   Utilisation use_;
 };

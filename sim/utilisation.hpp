@@ -11,46 +11,46 @@ namespace hipress::sim {
 struct LinkUse {
   std::int64_t bytes = 0;
   std::int64_t messages = 0;
-  double utilisation = 0;  ///< share of what it could have carried during the iteration: the sum of
-                           ///< o + bytes/B over its messages, over the iteration time
-  double busy = 0;  ///< share of the iteration during which some message was under way; more than
-                    ///< `utilisation` where messages go slower than the link would let them
+  double utilisation = 0;  ///< share of its capacity during the iteration: the sum of o + bytes/B
+                           ///< over its messages, over the iteration time
+  double busy = 0;  ///< share of the iteration with a message under way; more than `utilisation` if
+                    ///< messages are slower than the link
 };
 
-/// What a node's resources did: shares of the iteration time, 0 to 1.
+/// Use of a node's resources: shares of the iteration time, 0 to 1.
 struct NodeUse {
   double compute = 0;  ///< its compute stream ran a task
   double codec = 0;    ///< its codec stream ran a task
-  double local = 0;    ///< its GPUs exchanged
+  double local = 0;    ///< its GPUs exchanged data
   LinkUse egress, ingress;
-  double both_ways = 0;  ///< both directions of its link, of what they can carry together; their
-                         ///< mean on a full-duplex link, and under `port`, which knows no other
+  double both_ways = 0;  ///< use of both directions together, over their joint capacity; their
+                         ///< mean on a full-duplex link and with network `port`
 };
 
-/// A link that the nodes of a host or a rack share.
+/// Use of a link that the nodes of a host or a rack share.
 struct SharedLinkUse {
   LinkUse out, in;
-  double both_ways = 0;  ///< as of a node's link
+  double both_ways = 0;  ///< as in NodeUse
 };
 
-/// Cores that nodes on one host share.
+/// Use of the cores that nodes on one host share.
 struct HostUse {
   std::uint32_t host = 0;
-  double utilisation = 0;  ///< core-seconds of computation that
-                           ///< says its threads, codec tasks and transfers, over cores × iteration
+  double utilisation = 0;  ///< core-seconds of codec tasks, transfers and computation with a known
+                           ///< number of threads, over cores × iteration
 };
 
 struct Utilisation {
   std::vector<NodeUse> nodes;
-  std::vector<SharedLinkUse> host_links;  ///< per host; none without a host link: then every node
+  std::vector<SharedLinkUse> host_links;  ///< per host; empty without a host link: then every node
                                           ///< has a link of its own, else one to its host's others
-  std::vector<SharedLinkUse> rack_links;  ///< per rack; none without racks
-  std::vector<HostUse> hosts;  ///< in order of their number; none where cores are not shared
+  std::vector<SharedLinkUse> rack_links;  ///< per rack; empty without racks
+  std::vector<HostUse> hosts;  ///< in order of their number; empty if cores are not shared
 };
 
-/// What every resource did in the iteration that was simulated; all zero for an iteration of no
-/// length. `graph` and `result` are the scenario's; `result` must have its timeline
-/// (std::invalid_argument for another timeline).
+/// Use of every resource in a simulated iteration; all zero for an iteration of zero length.
+/// `graph` and `result` are the scenario's; `result` must have its timeline (std::invalid_argument
+/// for another timeline).
 Utilisation utilisation(const Scenario& scenario, const casync::TaskGraph& graph,
                         const Result& result);
 

@@ -2,7 +2,7 @@
 
 namespace hipress::sim {
 
-/// Tasks mostly come in order, or (a server's partitions) in order but for where they begin.
+/// Sorts tasks that mostly come in order, or (a server's partitions) in an order that is rotated.
 void WaitingQueue::Sorter::sort(Ready* begin, Ready* end) {
   places_.clear();
   std::size_t descents = 0, descent = 0;
@@ -23,7 +23,7 @@ void WaitingQueue::Sorter::sort(Ready* begin, Ready* end) {
   for (std::size_t i = 0; i < places_.size(); ++i) begin[i].id = places_[i].id();
 }
 
-/// Also the tasks of the same time that were put in order before these came.
+/// Includes earlier tasks of the same time that were already sorted.
 void WaitingQueue::sort_latest(Sorter& sorter) {
   Ready* const begin = tasks_.data();
   Ready* const end = begin + tasks_.size();

@@ -60,9 +60,9 @@ class WaitingHeap {
   std::vector<Waiting> heap_;
 };
 
-/// The same as a queue, for tasks in the usual order that are added as time goes on, as every
-/// stream's are. Only tasks that became ready at one instant have to be put in order, and only if
-/// they still wait when its turn comes. One that waits alone is kept without a queue.
+/// Queue of tasks in the usual order that are added as time goes on, as every stream's are. Only
+/// tasks of one ready time need sorting, and only if they still wait when its turn comes. A single
+/// waiting task needs no queue.
 class WaitingQueue {
  public:
   /// Puts tasks of one ready time in order; one for all queues of a graph.
@@ -121,14 +121,14 @@ class WaitingQueue {
   void sort_latest(Sorter& sorter);
   void drop_taken();
 
-  std::uint32_t size_ = 0;    // all that wait
-  std::uint32_t next_ = 0;    // the first of the queue that still waits
-  std::uint32_t sorted_ = 0;  // from here on all have one time, in no order yet
-  Ready alone_{0, 0};         // the one that waits, if the queue is empty
-  std::vector<Ready> tasks_;  // in the order of time
+  std::uint32_t size_ = 0;    // number of waiting tasks
+  std::uint32_t next_ = 0;    // first of the queue that still waits
+  std::uint32_t sorted_ = 0;  // from here on all have one ready time and are unsorted
+  Ready alone_{0, 0};         // the waiting task, if the queue is empty
+  std::vector<Ready> tasks_;  // in order of ready time
 };
 
-/// How waiting Sends are kept: in the usual order, or by need.
+/// Waiting Sends in the usual order. SendsByNeed keeps them by priority instead.
 class SendsByReady {
  public:
   bool empty() const { return queue_.empty(); }
@@ -164,8 +164,8 @@ class SendsByNeed {
   WaitingHeap heap_;
 };
 
-/// What senders offer to one receiver, in the order of their Sends. Mostly there is one at a time,
-/// of which no place in the order is computed.
+/// Sends offered to one receiver, in the order of service. A single offer, the common case, is kept
+/// without computing its place in the order.
 template <class Sends>
 class Offers {
  public:
@@ -190,10 +190,10 @@ class Offers {
   WaitingHeap many_;
 };
 
-/// Which of some resources have to be looked at when the instant ends.
+/// Set of the resources to examine when the instant ends.
 class Touched {
  public:
-  /// Of so many resources, each of which has a `touched`.
+  /// `resources` is their number; each must have a member `touched`.
   explicit Touched(std::size_t resources = 0) : indices_(resources) {}
   void resize(std::size_t resources) { indices_.resize(resources); }
   template <class Resource>

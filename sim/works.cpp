@@ -35,7 +35,9 @@ Works::Works(const TaskCosts& costs, const costs::Cluster& cluster, std::uint32_
       ranks_per_core_(costs::ranks_per_core(cluster)) {
   if (cluster.host_link) add(costs::Path::kWithinHost);
   add(costs::Path::kBetweenHosts);
-  if (cluster.rack) add(costs::Path::kBetweenRacks);
+  for (std::size_t levels = 1; levels <= cluster.racks.size(); ++levels) {
+    add(costs::between_racks(levels));
+  }
 }
 
 void Works::add(costs::Path path) {

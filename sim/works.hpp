@@ -11,29 +11,30 @@
 
 namespace hipress::sim {
 
-/// Throws io::InputError that says which task takes so long, in a cluster of so many nodes.
+/// Throws io::InputError that names the task and its time, in a cluster of `nodes` nodes.
 [[noreturn]] void report_too_long(const casync::Task& task, std::uint32_t nodes, double seconds);
 
-/// What each task takes alone on its resource, in picoseconds: the costs of the engine, and of
+/// Time of each task alone on its resource, in picoseconds: the costs of the engine, and of
 /// simulations without a graph (planner/timing). Throws io::InputError, as report_too_long(), for a
 /// task that takes longer than kLongest_s.
 class Works {
  public:
-  /// `divisor` is the graph's. The arguments must outlive it.
+  /// `divisor` is the graph's. `costs` and `cluster` must outlive this object.
   Works(const TaskCosts& costs, const costs::Cluster& cluster, std::uint32_t divisor);
 
-  /// A task on a node of that compute speed; a Send along that path. `factors` as of codec().
+  /// Work of a task on a node of that compute speed; of a Send, along that path. `factors` as in
+  /// codec().
   std::int64_t of(const casync::Task& task, costs::Path path, double speed,
                   std::span<const casync::Factor> factors = {}) const;
 
-  /// Of a Send: o + bytes/B, for which it occupies both its ports.
+  /// Work of a Send: o + bytes/B, for which it occupies both its ports.
   std::int64_t message(const casync::Task& send, costs::Path path) const {
     const auto bytes = static_cast<double>(send.amount);
     return on(path).overhead + checked(send, bytes / on(path).link.bandwidth);
   }
-  /// From the end of a Send until its Recv is done: L, on the wire.
+  /// Time from the end of a Send to the end of its Recv: L, on the wire.
   std::int64_t latency(costs::Path path) const { return on(path).latency; }
-  /// The same over a slow link.
+  /// Work of a Send over the slow link at that index.
   std::int64_t slow_message(const casync::Task& send, std::uint32_t place) const {
     const costs::LinkCosts link = costs::slow_link_costs(cluster_, place);
     return checked(send, link.overhead_s) +
@@ -42,60 +43,65 @@ class Works {
   std::int64_t slow_latency(std::uint32_t place) const {
     return casync::from_seconds(costs::slow_link_costs(cluster_, place).latency_s).count();
   }
-  /// Of an AllReduce, all that the library does.
+  /// Work of an AllReduce: all that the library does.
   std::int64_t all_reduce(const casync::Task& task) const {
     return costs_
         .all_reduce_time(task, cluster_.nodes, ring_, cluster_.gpus_per_node, ranks_per_core_)
         .count();
   }
-  /// Of an Encode, Decode or Merge at speed 1; `factors` are TaskGraph::factors_of() it.
+  /// Work of an Encode, Decode or Merge at speed 1; `factors` are TaskGraph::factors_of() it.
   std::int64_t codec(const casync::Task& task, std::span<const casync::Factor> factors = {}) const {
     return costs_.codec_time(task, divisor_, cluster_.gpus_per_node, factors).count();
   }
-  /// Bytes that an Encode, Decode or Merge reads and writes; 0: not known, as where there are
+  /// Lower bound of an Encode's, Decode's or Merge's memory traffic, bytes; 0 if unknown, as with
   /// factors.
   double memory_bytes(const casync::Task& task) const { return costs_.memory_bytes(task); }
-  /// Of a Forward or Backward at speed 1.
+  /// Work of a Forward or Backward at speed 1.
   std::int64_t computation(const casync::Task& task) const;
-  /// Of a LocalReduce or LocalBroadcast.
+  /// Work of a LocalReduce or LocalBroadcast.
   std::int64_t local(const casync::Task& task) const {
     return checked(task, costs::local_s(cluster_, task.amount));
   }
-  /// How the nodes of a task's group send to each other.
+  /// Pattern in which the nodes of a task's group send to each other.
   static costs::Pattern pattern_of(const casync::Task& task) {
     return task.kind == casync::Kind::kAllToAll ? costs::Pattern::kExchange : costs::Pattern::kRing;
   }
-  /// Of an AllGather, ReduceScatter or AllToAll of so many nodes.
+  /// Work of an AllGather, ReduceScatter or AllToAll.
   struct OfGroup {
-    std::int64_t on_link = 0;  ///< while no other may use the link
+    std::int64_t on_link = 0;  ///< exclusive use of the link
     std::int64_t latency = 0;  ///< from then until its end
   };
   OfGroup of_group(const casync::Task& task, std::uint32_t nodes,
                    const costs::LinkCosts& link) const {
     const std::int64_t all = costs_.group_time(task, nodes, link, ranks_per_core_).count();
-    // L, each time that a message is waited for; a library that was measured may take less.
-    // Over hosts of a machine, only steps to the next host wait for L.
+    // L per message that is waited for, at most the library's measured time. Over hosts of a
+    // machine, only steps to the next host wait for L.
     const double steps = link.span.hosts > 0 ? link.span.hosts - 1.0 : nodes - 1.0;
     const double waits = task.kind == casync::Kind::kAllToAll ? std::min(1.0, steps) : steps;
     const std::int64_t latency =
         std::min(all, casync::from_seconds(waits * link.latency_s).count());
     return {all - latency, latency};
   }
+  /// Shares of its time for which a collective over `nodes` nodes keeps ports of a machine busy.
+  costs::PortShares port_shares(const casync::Task& task, std::uint32_t nodes,
+                                const costs::LinkCosts& link) const {
+    return costs_.port_shares(task, nodes, link);
+  }
   /// Lower bound of a transfer's time under any jitter: its bytes at the rate of `link`. The bytes
   /// of a collective depend on `nodes`.
   std::int64_t wire(const casync::Task& task, std::uint32_t nodes,
                     const costs::LinkCosts& link) const;
-  /// Of a task that takes `nominal` at speed 1.
+  /// Work at that speed of a task that takes `nominal` at speed 1.
   std::int64_t at_speed(const casync::Task& task, std::int64_t nominal, double speed) const;
 
-  /// Seconds of a task, in picoseconds.
+  /// Converts a task's time to picoseconds. Throws as report_too_long().
   std::int64_t checked(const casync::Task& task, double seconds) const {
     if (!(seconds >= 0 && seconds <= kLongest_s)) report_too_long(task, cluster_.nodes, seconds);
     return casync::from_seconds(seconds).count();
   }
 
   const costs::LinkCosts& link(costs::Path path) const { return on(path).link; }
-  /// The one that all-reduces are costed by.
+  /// Link by which all-reduces are costed.
   const costs::LinkCosts& ring() const { return ring_; }
 
  private:

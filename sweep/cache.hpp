@@ -13,49 +13,48 @@
 
 namespace hipress::sweep {
 
-/// How an outcome depends on what is uncertain, in seconds: sim::Response's parts.
+/// Parts of an iteration time that depend on uncertain costs, in seconds; see sim::Response.
 struct Sensitivity {
   double host_s = 0, links_s = 0, wire_s = 0;
   bool operator==(const Sensitivity&) const = default;
 };
 
-/// What a plan came to on its machines.
+/// Simulated times of a plan on its machines.
 struct Outcome {
-  bool possible = true;  ///< else there is no such plan, and the rest means nothing
+  bool possible = true;  ///< false: the plan does not exist, the rest is meaningless
   casync::Picoseconds iteration{};
   casync::Picoseconds forward{};
   casync::Picoseconds compute{};
-  std::int64_t tasks = 0;  ///< of the whole graph
-  /// None: nobody has asked.
+  std::int64_t tasks = 0;  ///< number of tasks of the whole graph
+  /// Empty if it was not computed.
   std::optional<Sensitivity> sensitivity = {};
   bool operator==(const Outcome&) const = default;
 };
 
-/// Stores outcomes under what they depend on, in a folder that several processes may use at once
-/// and that outlives them, however they end. Each process appends outcomes as they come to a
-/// journal of its own, a line each, and reads all other journals when it begins. Lines that are cut
-/// off or damaged, or say what no simulation comes to, are ignored. Searched plans lie beside the
-/// journals, as plan YAML whose last line is a checksum of the text and what it is kept under.
+/// Persistent cache of outcomes by key (Identities), shared by concurrent processes. Each process
+/// appends outcomes, a line each, to a journal of its own, and reads all other journals at start.
+/// Lines that are truncated, damaged or impossible are ignored. Searched plans are files beside the
+/// journals: plan YAML whose last line is a checksum of key and text.
 class Cache {
  public:
-  /// Reads what is in the folder, which is made when something is kept. InputError if it is none,
-  /// cannot be read or written to, or if others could have written what is in it
-  /// (io/private_folder.hpp).
+  /// Reads the folder's journals. The folder is created by the first put() or put_plan(). Throws
+  /// InputError if it is no folder, is not readable and writable, or could have been written by
+  /// other users (io/private_folder.hpp).
   explicit Cache(std::string folder);
 
-  /// Null if it is not there.
+  /// Outcome of a key, as read at start; null if unknown.
   const Outcome* find(const std::string& key) const;
-  /// Keeps an outcome, on disk when it returns. Several threads may call it at a time. RunError,
-  /// with a remedy, if it cannot be written.
+  /// Appends an outcome to the journal; written when the call returns. Thread-safe. Throws RunError
+  /// with a remedy if it cannot be written.
   void put(const std::string& key, const Outcome& outcome);
-  /// The text of the plan that is kept under that key; none if there is none that is whole.
+  /// Text of the plan of a key; empty if it is missing or damaged. Thread-safe.
   std::optional<std::string> find_plan(const std::string& key) const;
-  /// Keeps a plan's text. RunError if it cannot be written.
+  /// Stores a plan's text. Thread-safe. Throws RunError if it cannot be written.
   void put_plan(const std::string& key, const std::string& text);
 
   const std::string& folder() const { return folder_; }
   std::size_t size() const { return outcomes_.size(); }
-  /// Lines that were whole and said what no simulation comes to.
+  /// Number of intact lines with impossible outcomes.
   std::size_t incredible() const { return incredible_; }
 
  private:
@@ -64,10 +63,10 @@ class Cache {
   const io::PrivateFolder& open_folder();
 
   const std::string folder_;
-  std::optional<io::PrivateFolder> open_;              ///< none: it is not there yet
-  std::unordered_map<std::string, Outcome> outcomes_;  ///< that were there at the beginning
+  std::optional<io::PrivateFolder> open_;              ///< empty: not created yet
+  std::unordered_map<std::string, Outcome> outcomes_;  ///< outcomes read at start
   std::size_t incredible_ = 0;
-  mutable std::mutex mutex_;  ///< of what follows, and of open_ when it is made
+  mutable std::mutex mutex_;  ///< guards the members below, and open_ once threads run
   std::string journal_name_;
   io::Descriptor journal_;
 };

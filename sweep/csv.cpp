@@ -14,7 +14,7 @@ using namespace sim;
 
 namespace {
 
-/// All digits of the picosecond, without zeros at the end.
+/// Seconds with all digits of the picosecond, without trailing zeros.
 std::string exact_seconds(Picoseconds time) {
   constexpr std::int64_t kSecond = 1'000'000'000'000;
   const std::int64_t length = std::chrono::abs(time).count();
@@ -25,7 +25,7 @@ std::string exact_seconds(Picoseconds time) {
   return text;
 }
 
-/// Spreadsheets take a cell that begins with one of these for a formula, and run it.
+/// Characters that begin a formula in spreadsheets, which would run it.
 constexpr std::string_view kFormula = "=+-@\t\r";
 constexpr std::string_view kSeparators = ",;\t\r\n";
 
@@ -33,8 +33,8 @@ bool runs(std::string_view text, std::size_t begin) {
   return begin < text.size() && kFormula.find(text[begin]) != kFormula.npos;
 }
 
-/// A cell as one field of CSV. An apostrophe before a text keeps it from being run; a text that has
-/// one there already gets one more, so that text_of() of _tables.py can take it away.
+/// Text as one CSV field. An apostrophe before a text keeps spreadsheets from running it; a text
+/// that has one gets another, so that text_of() of _tables.py can remove it.
 std::string field(const SweepCell& cell) {
   const bool guarded = !cell.number && runs(cell.text, cell.text.find_first_not_of('\''));
   const std::string text = (guarded ? "'" : "") + cell.text;
@@ -46,7 +46,7 @@ std::string field(const SweepCell& cell) {
   return quoted + '"';
 }
 
-/// A line of provenance, in which no separator begins a cell that is run.
+/// A line of provenance. No separator in it begins a cell that would be run.
 std::string comment(std::string_view line) {
   std::string text = "# ";
   for (std::size_t i = 0; i < line.size(); ++i) {

@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::string_view kSchema = "hipress.sweep_cache/1";
 
-/// What decides a baseline beside the machines.
+/// Axes that determine a baseline, besides those of machines.
 constexpr std::array kOfBaselines = {kModel, kComputeTime, kTopology, kNodes, kGpusPerNode};
 
-/// And what decides a search.
+/// Axes that determine a search, besides those of baselines and machines.
 constexpr std::array kOfSearches = {kPlan, kAlgorithm, kRank, kRatio};
 
 }  // namespace
@@ -31,7 +31,9 @@ Identities::Identities(const SweepInputs& inputs, std::int64_t evaluations)
     : inputs_(inputs),
       evaluations_(evaluations),
       program_(fmt::format("{} {}", io::version(), io::build_id())) {
-  for (const Axis axis : {kModel, kProfile, kCluster, kPlan, kAlgorithm}) read_contents(axis);
+  for (const Axis axis : {kModel, kProfile, kCluster, kPlan, kAlgorithm, kMachine}) {
+    read_contents(axis);
+  }
   for (const std::string& name : inputs.spec.trust.named) {
     const auto file = kernels::program_file(name);
     if (file) programs_ += fmt::format("{} {}\n", name, io::fingerprint(io::read_file(*file)));
@@ -43,16 +45,19 @@ void Identities::read_contents(Axis axis) {
   for (std::uint32_t i = 0; i < spec.values[axis].size(); ++i) {
     std::string& content = contents_[{axis, i}];
     if (axis == kProfile) {
-      content = inputs_.profiles()[i].fingerprint;
+      content = inputs_.profiles()[i * spec.values[kMachine].size()].fingerprint;
       continue;
     }
     std::string file = spec.path(spec.values[axis][i]);
     if (axis == kModel) file = models::model_file(file);
+    if (axis == kMachine && !file.empty()) file = costs::machine_file(file);
     if (axis == kAlgorithm) file = kernels::program_file(file).value_or("");
     std::error_code error;
     const auto kind = std::filesystem::status(file, error).type();
     if (kind == std::filesystem::file_type::regular) {
       content = io::fingerprint(io::read_file(file));
+      // A machine file does not contain its kernel costs; the profile does.
+      if (axis == kMachine) content += inputs_.profiles()[i].fingerprint;
     } else if (kind == std::filesystem::file_type::fifo) {
       why_none_ = fmt::format("{} is a pipe, which can be read once", file);
     }

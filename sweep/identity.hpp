@@ -10,33 +10,34 @@
 
 namespace hipress::sweep {
 
-/// Names for what points come to, by content: whatever an outcome depends on is in its name, so
-/// that equal names mean equal outcomes in every sweep.
+/// Cache keys by content: a key is a hash of everything that the outcome depends on. Equal keys
+/// mean equal outcomes, in every sweep.
 class Identities {
  public:
-  /// The inputs must outlive it. `evaluations` are those of searches.
+  /// `inputs` must outlive this object. `evaluations` is the budget of each search.
   Identities(const SweepInputs& inputs, std::int64_t evaluations);
 
-  /// Why content has no names here: an input is a pipe, which can be read once. Empty: it has.
+  /// Reason why there are no keys: an input is a pipe, which can be read only once. Empty: there
+  /// are.
   const std::string& why_none() const { return why_none_; }
-  /// Of the outcome of a point's role, as 64 hexadecimal digits.
+  /// Key of the outcome of a point's role: 64 hexadecimal digits.
   std::string outcome(const Point& point, Role role) const;
-  /// Of the plan that is searched for at a point.
+  /// Key of the plan that is searched for at a point: 64 hexadecimal digits.
   std::string plan(const Point& point) const;
-  /// What the sweep's inputs were, a line each, for provenance: "model vgg19: 0123456789abcdef".
+  /// Provenance of the sweep, one line per input: "model vgg19: 0123456789abcdef".
   std::vector<std::string> provenance() const;
 
  private:
-  /// An axis's value with what its file holds, if it names one.
+  /// Name and value of an axis, with the fingerprint of the file that the value names, if any.
   std::string text(const Point& point, Axis axis) const;
   std::string machines(const Point& point) const;
   void read_contents(Axis axis);
 
   const SweepInputs& inputs_;
   const std::int64_t evaluations_;
-  std::string program_;   ///< which one simulates
-  std::string programs_;  ///< of CompLL that are trusted, and their contents
-  std::map<std::pair<Axis, std::uint32_t>, std::string> contents_;  ///< by value of an axis
+  std::string program_;   ///< version and build ID of this program
+  std::string programs_;  ///< trusted CompLL programs, with fingerprints
+  std::map<std::pair<Axis, std::uint32_t>, std::string> contents_;  ///< fingerprints
   std::string why_none_;
 };
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
+#include "costs/fabric.hpp"
 #include "io/error.hpp"
 #include "models/time_options.hpp"
 
@@ -12,22 +14,39 @@ namespace hipress::sweep {
 
 SweepInputs::SweepInputs(const SweepSpec& the_spec, const PointRange& points) : spec(the_spec) {
   load_models();
-  for (const AxisValue& file : spec.values[kProfile]) {
-    try {
-      profiles_.push_back(costs::read_profile(spec.path(file)));
-    } catch (const io::InputError& error) {
-      spec.fail(kProfile, file, error.what());
-    }
-  }
+  load_profiles();
   for (std::int64_t index = points.begin; index < points.end; ++index) {
     const Point at = point(spec, index);
     if (clusters_.contains(cluster_key(at))) continue;
     costs::Cluster cluster = read_cluster(at);
     set_gpus(at, cluster);
+    set_cards(at, cluster);
     set_racks(at, cluster);
     set_stragglers(at, cluster);
     set_slow_link(at, cluster);
     clusters_.emplace(cluster_key(at), std::move(cluster));
+  }
+}
+
+costs::MachineOptions SweepInputs::machine_options(const AxisValue& profile,
+                                                   const AxisValue& machine) const {
+  costs::MachineOptions options;
+  if (!machine.text.empty()) options.machine = spec.path(machine);
+  // A machine brings its own kernel costs if the spec names no profile.
+  if (machine.text.empty() || profile.line > 0) options.profile = spec.path(profile);
+  return options;
+}
+
+void SweepInputs::load_profiles() {
+  for (const AxisValue& file : spec.values[kProfile]) {
+    for (const AxisValue& machine : spec.values[kMachine]) {
+      try {
+        profiles_.push_back(costs::read_costs(machine_options(file, machine)));
+      } catch (const io::InputError& error) {
+        const bool of_machine = !machine.text.empty() && file.line == 0;
+        spec.fail(of_machine ? kMachine : kProfile, of_machine ? machine : file, error.what());
+      }
+    }
   }
 }
 
@@ -49,10 +68,31 @@ void SweepInputs::load_models() {
   }
 }
 
+costs::Cluster SweepInputs::read_machine_cluster(const Point& point, std::uint32_t nodes) const {
+  const AxisValue& machine = value(point, kMachine);
+  const AxisValue& file = value(point, kCluster);
+  costs::Profile of_point = profile(point);
+  if (const auto cards = given(point, kCards)) {
+    if (of_point.machine->network == nullptr) {
+      spec.fail(kCards, value(point, kCards),
+                fmt::format("machine {} has no network; leave the axis out", machine.text));
+    }
+    of_point.machine->cards = static_cast<std::uint32_t>(*cards);
+  }
+  costs::MachineOptions options = machine_options(value(point, kProfile), machine);
+  if (!file.text.empty()) options.cluster = spec.path(file);
+  try {
+    return costs::load(options, std::move(of_point), nodes, nodes).cluster;
+  } catch (const io::InputError& error) {
+    spec.fail(kMachine, machine, error.what());
+  }
+}
+
 costs::Cluster SweepInputs::read_cluster(const Point& point) const {
   const costs::Profile& of_point = profile(point);
   const auto nodes = static_cast<std::uint32_t>(*value(point, kNodes).number);
   const AxisValue& file = value(point, kCluster);
+  if (!value(point, kMachine).text.empty()) return read_machine_cluster(point, nodes);
   if (file.text.empty()) return costs::cluster_from_profile(of_point, nodes);
   try {
     return costs::read_cluster(spec.path(file), of_point, nodes);
@@ -71,12 +111,23 @@ void SweepInputs::set_gpus(const Point& point, costs::Cluster& cluster) const {
   const auto fail = [&](const char* message) {
     spec.fail(kGpusPerNode, value(point, kGpusPerNode), message);
   };
-  if (cluster.site) fail("the cluster has sites, which say their GPUs; leave the axis out");
+  if (cluster.site) fail("the cluster has sites, which define their GPUs; leave the axis out");
+  if (cluster.of_machine) fail("with a machine every GPU is a node; leave the axis out");
   cluster.gpus_per_node = static_cast<std::uint32_t>(*gpus);
   if (cluster.gpus_per_node > 1 && cluster.gpu_link.bandwidth <= 0) {
     fail(
-        "say what joins a node's GPUs: a file of axis cluster with gpu_link: {bandwidth: 300GB/s, "
-        "overhead: 5us}");
+        "no link joins a node's GPUs: give a file of axis cluster with gpu_link: {bandwidth: "
+        "300GB/s, overhead: 5us}");
+  }
+}
+
+void SweepInputs::set_cards(const Point& point, costs::Cluster& cluster) const {
+  const auto cards = given(point, kCards);
+  if (!cards || cluster.of_machine) return;  // read_machine_cluster() has applied it
+  try {
+    cluster.cards = costs::cards_of(static_cast<std::uint32_t>(*cards), cluster);
+  } catch (const std::invalid_argument& error) {
+    spec.fail(kCards, value(point, kCards), error.what());
   }
 }
 
@@ -86,7 +137,7 @@ void SweepInputs::set_racks(const Point& point, costs::Cluster& cluster) const {
   if (!hosts && !oversubscription) return;
   const Axis axis = hosts ? kHostsPerRack : kOversubscription;
   const auto fail = [&](const char* message) { spec.fail(axis, value(point, axis), message); };
-  if (!hosts && !cluster.rack) {
+  if (!hosts && cluster.racks.empty()) {
     fail("there are no racks: give axis hosts_per_rack, or a file of axis cluster with rack");
   }
   if (cluster.site) fail("the cluster has sites, and none of them racks; leave the axis out");
@@ -94,11 +145,11 @@ void SweepInputs::set_racks(const Point& point, costs::Cluster& cluster) const {
     fail("the cluster has slow links, which racks exclude; leave one of the two out");
   }
   if (costs::share_a_host(cluster) && !cluster.host_link) {
-    fail("nodes share hosts; say in a file of axis cluster what joins them (host_link)");
+    fail("nodes share hosts, and no link joins them; give a file of axis cluster with host_link");
   }
-  if (!cluster.rack) cluster.rack.emplace();
-  if (hosts) cluster.rack->hosts = static_cast<std::uint32_t>(*hosts);
-  if (oversubscription) cluster.rack->oversubscription = *oversubscription;
+  if (cluster.racks.empty()) cluster.racks.emplace_back();
+  if (hosts) cluster.racks.front().hosts = static_cast<std::uint32_t>(*hosts);
+  if (oversubscription) cluster.racks.front().oversubscription = *oversubscription;
 }
 
 void SweepInputs::set_stragglers(const Point& point, costs::Cluster& cluster) const {
@@ -106,7 +157,7 @@ void SweepInputs::set_stragglers(const Point& point, costs::Cluster& cluster) co
   std::vector<double>& speeds = cluster.compute_speed;
   if (count > speeds.size()) {
     spec.fail(kStragglers, value(point, kStragglers),
-              fmt::format("there are {} nodes; give no more than these", speeds.size()));
+              fmt::format("there are only {} nodes; give no more", speeds.size()));
   }
   for (std::size_t i = speeds.size() - count; i < speeds.size(); ++i) {
     speeds[i] *= *given(point, kStragglerSpeed);
@@ -122,7 +173,8 @@ void SweepInputs::set_slow_link(const Point& point, costs::Cluster& cluster) con
   if (cluster.host.empty() || *std::ranges::max_element(cluster.host) == 0) {
     fail("there is one host, and no link between two; give more nodes, or leave the axis out");
   }
-  if (cluster.rack) fail("the cluster has racks, which slow links exclude; leave one of them out");
+  if (!cluster.racks.empty())
+    fail("the cluster has racks, which slow links exclude; leave one of them out");
   if (!cluster.slow_links.empty()) {
     fail("the cluster's file has slow links of its own; leave one of the two out");
   }

@@ -8,61 +8,76 @@
 #include <vector>
 
 #include "costs/cluster.hpp"
+#include "costs/machine_options.hpp"
 #include "costs/profile.hpp"
 #include "models/model.hpp"
 #include "sweep/spec.hpp"
 
 namespace hipress::sweep {
 
-/// The points of a sweep from `begin` to before `end`.
+/// Half-open range of points.
 struct PointRange {
   std::int64_t begin = 0, end = 0;
 };
 
-/// What the points of a sweep are made of, read once: models, profiles, clusters.
+/// Models, profiles and clusters of a sweep's points, read once.
 class SweepInputs {
  public:
-  /// The spec must outlive it. What a file cannot give is wrong at the line that names the file.
+  /// `the_spec` must outlive this object. Throws InputError at the spec's line that names a file,
+  /// if the file cannot provide what a point needs.
   SweepInputs(const SweepSpec& the_spec, const PointRange& points);
 
   const AxisValue& value(const Point& point, Axis axis) const {
     return spec.values[axis][point[axis]];
   }
-  /// Models are numbered by the values of their axis, and of the compute time's.
+  /// Index of a point's model, by the values of axes kModel and kComputeTime.
   std::uint32_t number_of_model(const Point& point) const {
     const auto times = static_cast<std::uint32_t>(spec.values[kComputeTime].size());
     return point[kModel] * times + point[kComputeTime];
   }
   const models::Model& model(const Point& point) const { return models_[number_of_model(point)]; }
-  const std::vector<costs::Profile>& profiles() const { return profiles_; }  ///< per value
-  const costs::Profile& profile(const Point& point) const { return profiles_[point[kProfile]]; }
-  /// As the cluster's file or the profile says it, but for what makes its nodes differ.
+  /// Index of a point's profile, by the values of axes kProfile and kMachine.
+  std::uint32_t number_of_profile(const Point& point) const {
+    const auto machines = static_cast<std::uint32_t>(spec.values[kMachine].size());
+    return point[kProfile] * machines + point[kMachine];
+  }
+  const std::vector<costs::Profile>& profiles() const { return profiles_; }
+  const costs::Profile& profile(const Point& point) const {
+    return profiles_[number_of_profile(point)];
+  }
+  /// Cluster of the file or the profile, with the axes of nodes, GPUs, cards, racks, stragglers
+  /// and the slow link applied.
   const costs::Cluster& base_cluster(const Point& point) const {
     return clusters_.at(cluster_key(point));
   }
-  /// With what the point's other axes say of links and speeds.
+  /// Link costs and cluster with all axes applied.
   costs::LinkCosts link(const Point& point) const;
   costs::Cluster cluster(const Point& point) const;
-  /// "point model=vgg19, nodes=4": the axes that the spec gives.
+  /// "point model=vgg19, nodes=4": the values of the axes that the spec gives.
   std::string describe(const Point& point) const;
 
   const SweepSpec& spec;
 
  private:
-  /// The values that a base cluster is made of.
-  using ClusterKey = std::array<std::uint32_t, 9>;
+  /// Axis values that determine a base cluster.
+  using ClusterKey = std::array<std::uint32_t, 11>;
   static ClusterKey cluster_key(const Point& point) {
     return {point[kProfile],     point[kCluster],        point[kNodes],
             point[kGpusPerNode], point[kHostsPerRack],   point[kOversubscription],
-            point[kStragglers],  point[kStragglerSpeed], point[kSlowLink]};
+            point[kStragglers],  point[kStragglerSpeed], point[kSlowLink],
+            point[kMachine],     point[kCards]};
   }
   void load_models();
+  void load_profiles();
+  costs::MachineOptions machine_options(const AxisValue& profile, const AxisValue& machine) const;
   costs::Cluster read_cluster(const Point& point) const;
+  costs::Cluster read_machine_cluster(const Point& point, std::uint32_t nodes) const;
   void set_gpus(const Point& point, costs::Cluster& cluster) const;
+  void set_cards(const Point& point, costs::Cluster& cluster) const;
   void set_racks(const Point& point, costs::Cluster& cluster) const;
   void set_stragglers(const Point& point, costs::Cluster& cluster) const;
   void set_slow_link(const Point& point, costs::Cluster& cluster) const;
-  /// std::optional of an axis that has a value.
+  /// Number of an axis's value; empty if unset.
   std::optional<double> given(const Point& point, Axis axis) const {
     return value(point, axis).number;
   }

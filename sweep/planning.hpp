@@ -12,23 +12,24 @@
 
 namespace hipress::sweep {
 
-/// Called with how many are done and how many there are, by one thread at a time. May be empty.
+/// Progress callback: called by one thread at a time with the number done and the total. May be
+/// empty.
 using Progress = std::function<void(std::int64_t done, std::int64_t all)>;
 
-/// Makes a named plan; none if there is no such plan for the request. io::InputError if it cannot
-/// be made. Called by several threads at a time.
+/// Makes a named plan; empty if the plan does not exist for the request. Throws io::InputError if
+/// it cannot be made. Called by several threads at a time.
 using MakePlan = std::function<std::optional<plans::ResolvedPlan>(
     std::string_view name, const planner::PlanRequest& request)>;
 
-/// How a sweep's plans are made.
+/// Settings for making the plans of a sweep.
 struct Planning {
   std::vector<planner::NamedPlanRow> names = planner::named_plan_rows();
   MakePlan make = planner::named_plan;
-  std::int64_t evaluations = planner::kEvaluations;  ///< of each search
-  unsigned jobs = 1;                                 ///< plans at a time; they do not depend on it
+  std::int64_t evaluations = planner::kEvaluations;  ///< budget of each search
+  unsigned jobs = 1;  ///< plans made at a time; results do not depend on it
   Progress progress = {};
-  /// `find` reads a cache of searched plans, as plan YAML, and `keep` adds to it. Give both or
-  /// neither; without them nothing is cached. Several threads call them at a time.
+  /// Cache of searched plans, as plan YAML: `find` reads it, `keep` adds to it. Set both or
+  /// neither; unset: no cache. Called by several threads at a time.
   std::function<std::optional<std::string>(const Point& point)> find = {};
   std::function<void(const Point& point, const std::string& text)> keep = {};
 };

@@ -73,7 +73,7 @@ void SweepPlans::require_own_partitions(const Point& point) const {
 std::optional<plans::ResolvedPlan> SweepPlans::make_anew(const PlanKey& key,
                                                          const Planning& planning,
                                                          const Point& point) const {
-  // Every core may plan at once.
+  // Planning may run on every core at once, so each gets its share of the memory.
   const planner::Machines machines{
       .profile = inputs_.profile(point),
       .cluster = planner::kind_of_named_plan(key.name) == planner::JobKind::kSharding
@@ -157,7 +157,7 @@ plans::ResolvedPlan SweepPlans::made_for(const Point& point,
 
 plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
                                               const plans::PlanContext& context) const {
-  // A spec is no command line: it may name files of plans, but no programs of its own.
+  // A spec may name files of plans. It may not bring programs, unlike a command line.
   const std::string named =
       plans::trusted_algorithm(inputs_.spec.path(value(point, kPlan)), inputs_.spec.trust);
   plans::ResolvedPlan resolved = plans::resolve_plan(named, context);
@@ -212,8 +212,10 @@ plans::ResolvedPlan SweepPlans::resolve(const Point& point, Role role) const {
     inputs_.spec.fail(kPlan, value(point, kPlan), error.what());
   }
   if (role == Role::kPoint) set_schedule(point, resolved.plan);
-  resolved.plan.gpus_per_node =
-      costs::with_nodes(inputs_.base_cluster(point), resolved.plan.nodes).gpus_per_node;
+  const costs::Cluster cluster =
+      costs::with_nodes(inputs_.base_cluster(point), resolved.plan.nodes);
+  resolved.plan.gpus_per_node = cluster.gpus_per_node;
+  if (resolved.plan.rails == 1) resolved.plan.rails = costs::rails(cluster);
   return resolved;
 }
 
@@ -221,7 +223,7 @@ void SweepPlans::require_codecs(const Point& point, Role role, const casync::Pla
   const planner::NamedPlanRow* name = planned_name(point, role);
   const bool on_its_own = name != nullptr && name->depends_on_machines;
   for (std::size_t p = 0; p < inputs_.profiles().size(); ++p) {
-    if (on_its_own && p != point[kProfile]) continue;
+    if (on_its_own && p != inputs_.number_of_profile(point)) continue;
     for (const casync::Algorithm& algorithm : plan.algorithms) {
       try {
         inputs_.profiles()[p].codec(algorithm.name);

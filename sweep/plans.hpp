@@ -17,69 +17,73 @@
 
 namespace hipress::sweep {
 
-/// What is simulated at a point: its own plan, or a baseline that it is compared with.
+/// Role of a plan at a point: its own plan, or a baseline for comparison.
 enum class Role : std::uint8_t { kPoint, kUncompressed, kDdp };
 inline constexpr std::array kAllRoles = {Role::kPoint, Role::kUncompressed, Role::kDdp};
 inline constexpr std::size_t kRoles = kAllRoles.size();
 
-/// One of them.
+/// A role at a point.
 struct Wanted {
-  std::int64_t index = 0;  ///< of the point
+  std::int64_t index = 0;  ///< index of the point
   Role role = Role::kPoint;
 };
 
-/// The plans of a sweep's points: read, named, or made for the machines of each, once.
+/// Plans of a sweep's points: read from files, named, or made for the machines of each point. Each
+/// plan is made once.
 class SweepPlans {
  public:
-  /// Makes the plans that are wanted, several at a time. The inputs must outlive it.
+  /// Makes the plans in `wanted`, several at a time. `inputs` must outlive this object.
   SweepPlans(const SweepInputs& inputs, const std::vector<Wanted>& wanted,
              const Planning& planning);
 
-  /// How many plans were made.
+  /// Number of plans made.
   std::size_t made() const { return made_.size(); }
-  /// Whether a baseline that was wanted exists for the point.
+  /// True if the baseline exists for the point. The baseline must have been in `wanted`.
   bool is_possible(const Point& point, Role role) const;
-  /// The point's plan, with GPUs as its cluster has them. InputError at the spec's line that names
-  /// it.
+  /// Plan of the point, with the cluster's GPUs per node. Throws InputError at the spec's line that
+  /// names the plan.
   plans::ResolvedPlan resolve(const Point& point, Role role) const;
   std::string_view name(const Point& point, Role role) const;
-  /// Points with equal keys have the same plan.
+  /// Key of a plan: points with equal keys have the same plan.
   std::vector<std::uint32_t> key(const Point& point, Role role) const;
-  /// A plan that is made for machines must run on these, any other on all of the sweep's.
+  /// Throws InputError if a profile lacks a codec of the plan. Plans made for one machine need its
+  /// profile only, others need all profiles of the sweep.
   void require_codecs(const Point& point, Role role, const casync::Plan& plan) const;
 
  private:
-  /// Whether the point's parameters are in shards, so that every GPU is a node.
+  /// True if the point's parameters are sharded; each GPU is then a node.
   bool is_sharded(const Point& point, Role role) const;
-  /// How many nodes a plan has: the axis's, or all of their GPUs.
+  /// Number of nodes of the plan: the value of axis kNodes, or all GPUs if it is sharded.
   std::uint32_t nodes(const Point& point, Role role) const;
-  /// What a plan that is made depends on: the values of some axes, and its name.
+  /// Key of a plan that is made: the axis values that it depends on, and its name.
   struct PlanKey {
     std::vector<std::uint32_t> values;
     std::string_view name;
     auto operator<=>(const PlanKey&) const = default;
   };
-  /// None where there is no such plan, or what was wrong with it.
+  /// A made plan; empty with the complaint if making it failed, without one if it does not exist.
   struct Made {
     Point point{};
     std::optional<plans::ResolvedPlan> plan;
     std::string complaint;
   };
 
-  /// The name by which the plan is made; null: it is named or read.
+  /// Row of a plan that is made by name; null if it is read from a file or built in.
   const planner::NamedPlanRow* planned_name(const Point& point, Role role) const;
-  /// Baselines do not depend on the algorithm, and some plans not on the machines.
+  /// Key of the plan. Baseline ddp does not depend on the algorithm, and some plans not on the
+  /// machines.
   PlanKey plan_key(const Point& point, const planner::NamedPlanRow& name) const;
-  /// What is made has partitions of its own.
+  /// Throws InputError if axis partitions is set: plans that are made choose their own.
   void require_own_partitions(const Point& point) const;
-  /// Complaints are kept for the first point that needs the plan: for a baseline, that is none.
+  /// Makes the plan. Complaints are stored and thrown by the first point that uses the plan;
+  /// nothing is thrown for a baseline, which is left out.
   void make(const PlanKey& key, const Planning& planning, Made& made) const;
   std::optional<plans::ResolvedPlan> make_anew(const PlanKey& key, const Planning& planning,
                                                const Point& point) const;
-  /// A searched plan that an earlier sweep left as text; none: it does not fit.
+  /// Parses a searched plan from the cache; empty if it does not fit the point.
   std::optional<plans::ResolvedPlan> kept(const std::string& text, const Point& point) const;
   plans::ResolvedPlan made_for(const Point& point, const planner::NamedPlanRow& name) const;
-  /// The point's plan where it is not made: a file or a name, with the partitions of that axis.
+  /// Plan of a file or a built-in name, with the partitions of axis kPartitions.
   void set_schedule(const Point& point, casync::Plan& plan) const;
   plans::ResolvedPlan named_or_read(const Point& point, const plans::PlanContext& context) const;
   const AxisValue& value(const Point& point, Axis axis) const { return inputs_.value(point, axis); }

@@ -30,7 +30,7 @@ using io::YamlNode;
 constexpr std::int64_t kMaxPoints = 1'000'000;
 constexpr std::size_t kMaxValues = 100'000;
 
-/// 15 digits, which every decimal number that a spec gives comes back from.
+/// Value with 15 digits, which restore every decimal number of a spec.
 AxisValue number_value(const YamlNode& node, double number) {
   return {fmt::format("{:.15g}", number), number, node.line()};
 }
@@ -51,8 +51,8 @@ AxisValue parse_topology(const YamlNode& node) {
     const casync::Topology& topology = casync::find_topology(text);
     if (topology.operation != casync::Operation::kMean) {
       node.fail(
-          fmt::format("sweeps are of gradients that are averaged, and {} broadcasts; take one "
-                      "of {}, or plan broadcasts with hipress-plan `job` broadcast",
+          fmt::format("sweeps average gradients, and {} broadcasts; take one of {}, or plan "
+                      "broadcasts with hipress-plan `job` broadcast",
                       topology.name, casync::topology_names(casync::Operation::kMean)));
     }
     return {std::string(topology.name), std::nullopt, node.line()};
@@ -74,7 +74,7 @@ AxisValue parse_network_name(const YamlNode& node) {
 AxisValue parse_algorithm(const YamlNode& node) {
   const AxisValue value = parse_text(node);
   if (value.text == "none") {
-    node.fail("is what gradients are compressed with; compress nothing with 'plan: none'");
+    node.fail("must name the algorithm of gradients; compress nothing with 'plan: none'");
   }
   return value;
 }
@@ -133,16 +133,16 @@ constexpr AxisNumbers kReal = AxisNumbers::kReal, kWhole = AxisNumbers::kWhole;
 
 constexpr std::array<AxisRow, kAxes> kAxisRows = {{
     {"model", "model", "shipped models and files: vgg19", "", "required", parse_text},
-    {"topology", "topology", "what `topology` takes: ring", "ps", "", parse_topology},
+    {"topology", "topology", "topologies, as for `topology`: ring", "ps", "", parse_topology},
     {"nodes", "nodes",
      "numbers of nodes N: 16; with a sharded schedule all their GPUs are nodes of the plan. "
-     "Without the axis what the cluster files say, if it is one number, else",
+     "Without the axis the number in the cluster files, if it is one number, else",
      "16", "", parse_nodes, kWhole},
     {"plan", "plan",
      "plan files, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made "
      "(below)",
      "all", "", parse_text},
-    {"algorithm", "algorithm", "what a plan that names none compresses with: onebit", "onebit", "",
+    {"algorithm", "algorithm", "algorithm of plans that name none: onebit", "onebit", "",
      parse_algorithm},
     {"rank", "rank", "parameter rank of the algorithms: 4", "", "the algorithm's", parse_count,
      kWhole, kLast},
@@ -150,45 +150,59 @@ constexpr std::array<AxisRow, kAxes> kAxisRows = {{
      "the algorithm's", parse_ratio, kReal, kLast},
     {"partitions", "partitions", "K of every gradient, or 'plan': as the plan says", kAsPlanned, "",
      parse_partitions, kWhole},
-    {"compute_time", "compute_time_s", "of forward and backward together, as `compute_time`: 80ms",
-     "", "the model's", parse_duration, kReal, kBehindResults},
+    {"compute_time", "compute_time_s",
+     "time of forward and backward together, as for `compute_time`: 80ms", "", "the model's",
+     parse_duration, kReal, kBehindResults},
     {"schedule", "schedule",
-     "when gradients are synchronised, as `schedule`: 'local(steps=100)'; baselines are ddp's",
+     "schedule of the synchronisation, as for `schedule`: 'local(steps=100)'; baselines have ddp's",
      "ddp", "", parse_schedule, AxisNumbers::kNone, kBehindResults},
-    {"steps", "steps", "steps from one synchronisation to the next (H) of schedule local: 100", "",
-     "the schedule's", parse_count, kWhole, kLast},
-    {"fragments", "fragments", "parts of the model that schedule local takes in turn: 4", "",
-     "the schedule's", parse_count, kWhole, kLast},
+    {"steps", "steps", "number of steps between two synchronisations (H) of schedule local: 100",
+     "", "the schedule's", parse_count, kWhole, kLast},
+    {"fragments", "fragments", "number of parts of the model that schedule local takes in turn: 4",
+     "", "the schedule's", parse_count, kWhole, kLast},
     {"reshard", "reshard", "parameter reshard of schedules fsdp and hsdp: true, false or a number",
      "", "the schedule's", parse_text, AxisNumbers::kNone, kLast},
-    {"gpus_per_node", "gpus_per_node", "GPUs of each node, which the cluster's gpu_link joins: 8",
-     "", "the cluster's", parse_gpus, kWhole, kLast},
+    {"gpus_per_node", "gpus_per_node",
+     "number of GPUs of each node, which the cluster's gpu_link joins: 8", "", "the cluster's",
+     parse_gpus, kWhole, kLast},
     {"profile", "profile", "shipped profiles and files: sosp21", "sosp21", "", parse_text},
     {"cluster", "cluster", "cluster files", "", "as the profile was measured", parse_text},
     {"network", "network", "port (one message at a time), fair (max-min)", "fair", "",
      parse_network_name},
     {"bandwidth", "bandwidth_bytes_per_s",
-     "of the cluster's link (not its host_link and gpu_link), one way and both ways: 25Gbps", "",
-     "the cluster's", parse_bandwidth, kReal},
-    {"latency", "latency_s", "of the cluster's link, on the wire: 5us", "", "the cluster's",
+     "bandwidth of the cluster's link (not its host_link and gpu_link), one way and both ways: "
+     "25Gbps",
+     "", "the cluster's", parse_bandwidth, kReal},
+    {"latency", "latency_s", "latency of the cluster's link, on the wire: 5us", "", "the cluster's",
      parse_duration, kReal},
-    {"overhead", "overhead_s", "of the cluster's link, that a message costs both its ports: 1us",
-     "", "the cluster's", parse_duration, kReal},
+    {"overhead", "overhead_s",
+     "time that each message occupies both ports of the cluster's link: 1us", "", "the cluster's",
+     parse_duration, kReal},
     {"compute_speed", "compute_speed",
      "factor on every node's computation and kernels: 2 is twice as fast", "1", "", parse_factor,
      kReal},
-    {"hosts_per_rack", "hosts_per_rack", "hosts that share the uplink of a rack: 16", "",
+    {"hosts_per_rack", "hosts_per_rack", "number of hosts that share the uplink of a rack: 16", "",
      "the cluster's", parse_nodes, kWhole, kLast},
     {"oversubscription", "oversubscription",
-     "of racks: an uplink has the bandwidth of its hosts' links over this: 4", "", "the cluster's",
-     parse_oversubscription, kReal, kLast},
-    {"stragglers", "stragglers", "nodes, the last ones, that compute at straggler_speed: 1", "0",
-     "", parse_stragglers, kWhole, kLast},
+     "oversubscription of racks: an uplink has the bandwidth of its hosts' links over this: 4", "",
+     "the cluster's", parse_oversubscription, kReal, kLast},
+    {"stragglers", "stragglers",
+     "number of nodes, the last ones, that compute at straggler_speed: 1", "0", "",
+     parse_stragglers, kWhole, kLast},
     {"straggler_speed", "straggler_speed", "factor on the computation of stragglers: 0.5", "0.5",
      "", parse_factor, kReal, kLast},
     {"slow_link", "slow_link",
      "bandwidth between the first two hosts, as a share of the others': 0.25", "1", "", parse_share,
      kReal, kLast},
+    {"machine", "machine",
+     "hosts of GPUs, shipped ones and files: p5.48xlarge. Every GPU is then a node, and without "
+     "the "
+     "axis profile the machine's kernels count",
+     "", "none", parse_text, AxisNumbers::kNone, kLast},
+    {"cards", "cards",
+     "network cards of each host: 8. Those of a machine add up, and each has its rate; those of a "
+     "cluster share its link",
+     "", "the machine's or the cluster's", parse_gpus, kWhole, kLast},
 }};
 
 /// Reads the values of one axis: a single one, a list of them, or a range.
@@ -226,13 +240,14 @@ class AxisReader {
           "'points' (how many values)");
     }
     if (node.has("scale") && !node.has("points")) {
-      node.at("scale").fail("is of a range with 'points'; leave it out");
+      node.at("scale").fail("applies to a range with 'points'; leave it out");
     }
     if (node.has("points")) return read_points(node, *from.number, *to.number);
     read_changes(node, *from.number, *to.number);
   }
 
-  /// Only additions and multiplications, so every compiler gives the same values.
+  /// Values of a range with step or factor. Only additions and multiplications, so that every
+  /// compiler gives the same values.
   void read_changes(const YamlNode& node, double from, double to) {
     const auto times = node.find("times");
     const auto step = node.find("step");
@@ -240,7 +255,7 @@ class AxisReader {
     if (times && change <= 1) times->fail("must be more than 1, or the range never ends");
     if (step && change <= 0) step->fail("must be more than 0, or the range never ends");
     if (times && from <= 0) node.fail("a range with 'times' cannot begin at 0");
-    // A last value that rounding put behind the end still counts, as the end.
+    // A last value that rounding moved past the end counts as the end.
     const double last = to * (1 + 1e-12);
     double value = from;
     for (std::size_t i = 0; value <= last; ++i) {
@@ -250,8 +265,8 @@ class AxisReader {
     }
   }
 
-  /// Evenly spaced values or logarithms. Between the ends they are rounded to six digits, where
-  /// every machine's logarithms agree, or to whole numbers, each once.
+  /// Evenly spaced values or logarithms. Inner values are rounded to six digits, so that all
+  /// machines' logarithms agree, or to distinct whole numbers.
   void read_points(const YamlNode& node, double from, double to) {
     const auto count = node.at("points").integer(2, static_cast<std::int64_t>(kMaxValues));
     const auto scale = node.find("scale");
@@ -276,7 +291,7 @@ class AxisReader {
 
   AxisValue bound(const YamlNode& node) const {
     AxisValue value = row_.parse(node);
-    if (!value.number) node.fail("must be a number where it bounds a range");
+    if (!value.number) node.fail("must be a number to bound a range");
     return value;
   }
 
@@ -319,7 +334,7 @@ AxisValue fallback(const AxisRow& row) {
   return value;
 }
 
-/// Where the spec has no axis nodes, clusters may say how many there are.
+/// Sets the number of nodes from the cluster files, if the spec has no axis nodes and they agree.
 void take_nodes_of_clusters(SweepSpec& spec) {
   AxisValue& nodes = spec.values[kNodes].front();
   if (nodes.line > 0) return;
@@ -331,14 +346,14 @@ void take_nodes_of_clusters(SweepSpec& spec) {
       if (!of_file) return;
       said.insert(*of_file);
     } catch (const io::InputError&) {
-      return;  // whoever reads it next says why
+      return;  // the next reader of the file reports it
     }
   }
   if (said.size() != 1) return;
   nodes = {fmt::format("{}", *said.begin()), static_cast<double>(*said.begin()), 0};
 }
 
-/// Refuses a product that nobody means, and says where it comes from.
+/// Refuses more than kMaxPoints points, and lists the lengths of the axes.
 void require_sensible_size(const SweepSpec& spec) {
   double product = 1;
   std::string lengths;
@@ -356,7 +371,7 @@ void require_sensible_size(const SweepSpec& spec) {
                   lengths, product, kMaxPoints));
 }
 
-/// Refuses algorithms that there are not, and programs that nobody vouches for.
+/// Refuses unknown algorithms and untrusted programs.
 void require_algorithms(SweepSpec& spec) {
   for (AxisValue& value : spec.values[kAlgorithm]) {
     try {
@@ -370,7 +385,7 @@ void require_algorithms(SweepSpec& spec) {
   }
 }
 
-/// An axis whose values are a parameter of what another axis names.
+/// An axis of a parameter, which belongs to the algorithm or schedule of another axis.
 struct ParameterAxis {
   Axis axis;
   std::string_view parameter;
@@ -391,8 +406,8 @@ std::string with_parameters(const SweepSpec& spec, const Point& point, Axis name
   return text;
 }
 
-/// Refuses what `make` does not take of all combinations of an axis and its parameters' axes: at
-/// the last parameter that is given.
+/// Calls `make` for every combination of an axis and the axes of its parameters. Reports its
+/// std::invalid_argument at the last of these axes that the spec gives.
 void require_parameters(const SweepSpec& spec, Axis named,
                         std::span<const ParameterAxis> parameters,
                         const std::function<void(const Point& point)>& make) {

@@ -13,8 +13,8 @@
 
 namespace hipress::sweep {
 
-/// What a sweep varies. The order is that of the points: the last axis changes fastest. Those
-/// before kProfile decide the task graph, so that points of one graph lie together.
+/// Axes of a sweep, in the order of its points: the last axis changes fastest. Axes before kProfile
+/// determine the task graph, so points of one graph are adjacent.
 enum Axis : std::size_t {
   kModel,
   kTopology,
@@ -42,69 +42,71 @@ enum Axis : std::size_t {
   kStragglers,
   kStragglerSpeed,
   kSlowLink,
+  kMachine,
+  kCards,
   kAxes
 };
 inline constexpr std::size_t kGraphAxes = kProfile;
 
 /// One value of an axis.
 struct AxisValue {
-  std::string text;              ///< as the CSV names it; empty: not given, so taken from elsewhere
+  std::string text;              ///< text in the CSV; empty: unset, another source decides
   std::optional<double> number;  ///< seconds, bytes per second, a count or a factor
-  int line = 0;                  ///< of the spec; 0: a default
+  int line = 0;                  ///< line in the spec; 0: a default
 };
 
-/// Where an axis's column stands: those that came later stand further behind, for readers by place.
+/// Position of an axis's column in the CSV. Later additions come last, so that readers by position
+/// keep working.
 enum class ColumnPlace : std::uint8_t { kBeforeResults, kBehindResults, kLast };
 
-/// What an axis's numbers are; kNone: words, which make no range.
+/// Kind of numbers of an axis; kNone: words, which have no ranges.
 enum class AxisNumbers : std::uint8_t { kNone, kReal, kWhole };
 
-/// What there is to know of an axis: a row of axes().
+/// Definition of an axis: a row of axes().
 struct AxisRow {
-  std::string_view name;       ///< its key in the spec
-  std::string_view column;     ///< its name in the CSV, with the unit
-  std::string_view help;       ///< what its values are, with an example
-  std::string_view fallback;   ///< the value where the spec does not name the axis
-  std::string_view otherwise;  ///< says so for those without a fallback: "the profile's"
+  std::string_view name;       ///< key in the spec
+  std::string_view column;     ///< column name in the CSV, with the unit
+  std::string_view help;       ///< values of the axis, with an example
+  std::string_view fallback;   ///< value if the spec does not name the axis
+  std::string_view otherwise;  ///< source of the default without a fallback: "the profile's"
   AxisValue (*parse)(const io::YamlNode& node);
-  AxisNumbers numbers = AxisNumbers::kNone;  ///< these also take ranges
+  AxisNumbers numbers = AxisNumbers::kNone;  ///< numeric axes also take ranges
   ColumnPlace place = ColumnPlace::kBeforeResults;
   bool numeric() const { return numbers != AxisNumbers::kNone; }
 };
 std::span<const AxisRow> axes();  ///< indexed by Axis
 
-/// A sweep as its YAML says (docs/simulator.md): the values of every axis, at least one each.
+/// A sweep as its YAML defines it (docs/simulator.md): at least one value per axis.
 struct SweepSpec {
   std::string file;
   std::array<std::vector<AxisValue>, kAxes> values;
-  plans::Trust trust = {};  ///< the programs that the spec and its plans may bring
+  plans::Trust trust = {};  ///< programs that the spec and its plans may bring
 
-  /// The product of the numbers of values.
+  /// Number of points: the product of the axes' lengths.
   std::int64_t points() const;
-  /// A file that the spec names: beside the spec where there is one, else as it is written.
+  /// Path of a file that the spec names: beside the spec if it exists there, else as written.
   std::string path(const AxisValue& value) const;
   /// Throws InputError at a value: "spec.yaml:3: nodes: …".
   [[noreturn]] void fail(Axis axis, const AxisValue& value, const std::string& message) const;
 };
 
-/// Reads a spec. InputError with file and line for an unknown axis, an axis without values, a value
-/// that the axis cannot have or that is given twice, a range that does not end, more than a million
-/// points, an algorithm that is a program (x.pse) and not trusted, and parameters that an algorithm
-/// or a schedule of the spec does not have.
+/// Reads a spec. Throws InputError with file and line for an unknown axis, an axis without values,
+/// an invalid or duplicate value, an endless range, more than a million points, an untrusted
+/// program (x.pse) as algorithm, and parameters that an algorithm or a schedule does not have.
 SweepSpec read_sweep(const std::string& file, const plans::Trust& trust = {});
-/// The same from its text; `name` stands for the file.
+/// Parses a spec from text; messages name it `name`.
 SweepSpec parse_sweep(const std::string& text, const std::string& name,
                       const plans::Trust& trust = {});
 
-/// The values of a point: indices into SweepSpec::values.
+/// Axis values of a point: indices into SweepSpec::values.
 using Point = std::array<std::uint32_t, kAxes>;
 Point point(const SweepSpec& spec, std::int64_t index);
 
-/// The point's algorithm with what the axes rank and ratio say: "powersgd(rank=4)".
+/// Algorithm of the point, with the parameters of axes rank and ratio: "powersgd(rank=4)".
 std::string algorithm(const SweepSpec& spec, const Point& point);
-/// The point's schedule with what the axes steps, fragments and reshard say.
+/// Schedule of the point, with the parameters of axes steps, fragments and reshard.
 std::string schedule(const SweepSpec& spec, const Point& point);
-/// The spec says a schedule, or a parameter of one.
+/// True if the spec sets a schedule or a parameter of one.
 bool gives_schedule(const SweepSpec& spec);
 
 }  // namespace hipress::sweep

@@ -35,10 +35,10 @@ using namespace sim;
 
 namespace {
 
-constexpr double kMaxTasks = 1e8;  // of one graph as it is simulated: some 8 GB
+constexpr double kMaxTasks = 1e8;  // limit of a simulated graph's tasks: about 8 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-/// The axes that decide what a point's graph is simulated on, as one number.
+/// Index of a point's machine: the combination of axes from kGraphAxes on.
 std::size_t machine_of(const SweepSpec& spec, const Point& point) {
   std::size_t machine = 0;
   for (std::size_t axis = kGraphAxes; axis < kAxes; ++axis) {
@@ -53,16 +53,16 @@ std::size_t machines(const SweepSpec& spec) {
   return product;
 }
 
-/// A task graph that several simulations share; it exists from the first to the last of them.
+/// A task graph shared by several simulations; it exists from the first to the last of them.
 struct SharedGraph {
-  std::uint32_t steps = 1;                                // of a period of its plan's schedule
-  Point point{};                                          // one of those that it belongs to
-  Role role = Role::kPoint;                               // what it is at that point
-  double tasks = 0;                                       // that are simulated, as estimated
-  std::vector<std::size_t> on;                            // the machines that it is simulated on
-  std::unordered_map<std::size_t, std::size_t> index_on;  // of each of them in `on`
-  std::vector<std::vector<std::string>> names;            // of each one's outcome in the cache
-  std::vector<bool> intervals;                            // wanted on that machine
+  std::uint32_t steps = 1;                                // steps per period of the plan's schedule
+  Point point{};                                          // one of its points
+  Role role = Role::kPoint;                               // role at that point
+  double tasks = 0;                                       // estimated number of simulated tasks
+  std::vector<std::size_t> on;                            // machines that it is simulated on
+  std::unordered_map<std::size_t, std::size_t> index_on;  // index into `on`, by machine
+  std::vector<std::vector<std::string>> names;            // cache keys of the outcomes, by index
+  std::vector<bool> intervals;                            // percentiles are requested, by index
   std::vector<Outcome> outcomes;
   casync::Folding folding = casync::Folding::kNone;
   std::int64_t whole_tasks = 0;
@@ -76,34 +76,34 @@ bool alike(const costs::Cluster& machines) {
   return machines.nodes > 1 && difference_between_nodes(machines).empty();
 }
 
-/// Whether one of the plan's nodes stands for all.
+/// True if one node of the plan represents all, so that the graph can be folded.
 bool alike(const costs::Cluster& cluster, const casync::Plan& plan) {
   const costs::Cluster machines = costs::with_nodes(cluster, plan.nodes);
   if (!plan.schedule.row().sharded) return alike(machines);
   return machines.nodes > 1 && difference_between_groups(machines).empty();
 }
 
-/// How often this one would run while the other does once.
+/// Speed-up over a baseline: ratio of iteration times.
 double speedup(const Outcome& outcome, const Outcome& baseline) {
   if (outcome.iteration.count() == 0) return 1;
   return static_cast<double>(baseline.iteration.count()) /
          static_cast<double>(outcome.iteration.count());
 }
 
-/// One simulation: the graph, and which of its machines.
+/// One simulation: a graph and the index of its machine.
 struct Job {
   SharedGraph* graph = nullptr;
   std::size_t index = 0;
 };
 
-/// The graph of the plan, whose periods are repeated if they have several steps.
+/// Graph of the plan. A schedule with a period of several steps is repeated kPeriods times.
 casync::TaskGraph graph_of(const models::Model& model, SharedGraph& shared) {
   shared.steps = shared.plan.schedule.timetable(model).steps;
   if (shared.steps == 1) return casync::expand(model, shared.plan, shared.folding);
   return casync::expand_back_to_back(model, shared.plan, kPeriods, shared.folding);
 }
 
-/// Of a step; of a longer period the mean.
+/// Outcome of a step; the mean over a period of several steps.
 Outcome outcome_of(const SharedGraph& shared, const Result& result) {
   Outcome outcome = {.iteration = result.iteration,
                      .forward = result.forward,
@@ -117,7 +117,7 @@ Outcome outcome_of(const SharedGraph& shared, const Result& result) {
   return outcome;
 }
 
-/// None where nobody asked what the outcome depends on.
+/// Response of an outcome; empty if the sensitivity was not computed.
 std::optional<Response> response(const Outcome& outcome) {
   if (!outcome.sensitivity) return std::nullopt;
   const auto& [host_s, links_s, wire_s] = *outcome.sensitivity;
@@ -142,8 +142,8 @@ class Sweep::State {
   SweepSize size;
 
  private:
-  /// Where a point's numbers are found: a graph, and the place of the machine among the graph's;
-  /// or what the cache knew. Neither: there is no such plan.
+  /// Source of a point's numbers: a simulation (graph, and index of the machine) or a cached
+  /// outcome. Neither: the plan does not exist.
   struct Source {
     std::size_t graph = kNone;
     std::size_t index = 0;
@@ -153,7 +153,7 @@ class Sweep::State {
   bool needs_interval(Role role) const {
     return simulating_.intervals && role != Role::kUncompressed;
   }
-  /// What the cache has of this; null: nothing, or too little.
+  /// Cached outcome; null if it is missing or lacks a requested sensitivity.
   const Outcome* find_known(const Point& point, Role role) const;
   std::vector<Wanted> find_unknown();
   void add_source(const Wanted& wanted);
@@ -177,14 +177,14 @@ class Sweep::State {
   const Simulating simulating_;
   const SweepInputs inputs_;
   const Identities identities_;
-  std::vector<Source> sources_[kRoles];  // per role and point of the shard
+  std::vector<Source> sources_[kRoles];  // by role, then by point of the shard
   const std::vector<Wanted> unknown_;
   const SweepPlans plans_;
   std::map<std::tuple<std::uint32_t, std::string, bool>, std::size_t>
-      graph_of_plan_;  // by model, the plan's fingerprint, and whether it is folded
+      graph_of_plan_;  // by model, fingerprint of the plan, and folding
   std::map<std::vector<std::uint32_t>, std::size_t> graph_of_point_;
   std::vector<std::unique_ptr<SharedGraph>> graphs_;
-  std::vector<Point> machine_points_;  // per machine a point that has it
+  std::vector<Point> machine_points_;  // a point of each machine
 };
 
 Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& planning,
@@ -222,7 +222,7 @@ Planning Sweep::State::with_plans_of_cache(Planning planning) const {
 const Outcome* Sweep::State::find_known(const Point& point, Role role) const {
   const Outcome* const found = simulating_.cache->find(identities_.outcome(point, role));
   if (found == nullptr) return nullptr;
-  if (!found->possible) return role == Role::kDdp ? found : nullptr;  // the others always are
+  if (!found->possible) return role == Role::kDdp ? found : nullptr;  // other plans always exist
   return found->sensitivity || !needs_interval(role) ? found : nullptr;
 }
 
@@ -269,7 +269,8 @@ const Outcome* Sweep::State::outcome(const Source& source) const {
   return source.known != nullptr && source.known->possible ? source.known : nullptr;
 }
 
-/// What does not fit together is wrong at the line of the plan, or, by default, of the topology.
+/// Number of tasks of the whole graph. Throws InputError at the spec's line of the plan (default:
+/// of the topology) if model and plan do not fit.
 double Sweep::State::whole_tasks(const Point& point, const casync::Plan& plan) const {
   try {
     return casync::whole_tasks(inputs_.model(point), plan);
@@ -279,18 +280,19 @@ double Sweep::State::whole_tasks(const Point& point, const casync::Plan& plan) c
   }
 }
 
-/// Points with equal keys have one graph.
+/// Key of a graph: points with equal keys have the same graph.
 std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role) const {
   std::vector<std::uint32_t> key = plans_.key(point, role);
   const costs::Cluster& machines = inputs_.base_cluster(point);
   key.push_back(machines.gpus_per_node);
+  key.push_back(costs::rails(machines));
   key.push_back(alike(machines) ? 1 : 0);
   key.push_back(difference_between_groups(machines).empty() ? 1 : 0);
   return key;
 }
 
-/// The graph of a point or of a baseline: points whose plans decide the same have one, or two where
-/// the nodes of some clusters are alike and those of others are not.
+/// Index of the graph of a point's role. Points with equal plans share a graph, or two if nodes are
+/// alike in some clusters and not in others.
 std::size_t Sweep::State::find_graph(const Point& point, Role role) {
   const std::vector<std::uint32_t> key = graph_key(point, role);
   const auto known = graph_of_point_.find(key);
@@ -385,7 +387,7 @@ Outcome Sweep::State::simulate_on(const SharedGraph& shared, const Point& at, bo
   return outcome;
 }
 
-/// What the iteration saves of ddp's is a factor of its speed.
+/// Adds percentiles of the iteration time and of the speed-up over ddp, 1 / (1 - saving).
 void Sweep::State::add_intervals(const Outcome& outcome, const Outcome* ddp, SweepRow& row) const {
   const std::optional<Response> of_point = response(outcome);
   if (!simulating_.intervals || !of_point) return;
@@ -438,8 +440,8 @@ std::vector<SweepRow> Sweep::State::run(unsigned jobs, const Progress& progress)
   return rows;
 }
 
-/// A graph is there from the first to the last of its simulations, so of those that run together
-/// the first of each graph brings the graph with it.
+/// A graph exists from its first to its last simulation: the first of its concurrent simulations
+/// accounts for the graph, the others for their own memory only.
 void Sweep::State::require_room(unsigned jobs, std::int64_t memory_bytes) const {
   jobs = std::max(jobs, 1u);
   std::vector<double> added;
@@ -496,7 +498,7 @@ std::vector<SweepRow> Sweep::run(unsigned jobs, const Progress& progress) {
 std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
                                                   const std::vector<SweepRow>& rows) {
   std::vector<std::string_view> names;
-  std::size_t stride = 1;  // from one value of the axis to the next
+  std::size_t stride = 1;  // distance between rows of adjacent values
   for (std::size_t axis = kAxes; axis-- > 0;) {
     const std::size_t length = spec.values[axis].size();
     bool matters = length == 1;

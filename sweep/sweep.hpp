@@ -14,17 +14,27 @@
 #include "sweep/planning.hpp"
 #include "sweep/spec.hpp"
 
+/// A sweep simulates every combination of the values that a spec lists, and writes one CSV row
+/// each:
+///
+///     const SweepSpec spec = read_sweep("spec.yaml");
+///     Sweep sweep(spec, Shard());  // or parse_shard("2/8")
+///     sweep.require_room(8, io::available_memory());
+///     const std::vector<SweepRow> rows = sweep.run(8, [](std::int64_t, std::int64_t) {});
+///     io::write_file("rows.csv", [&](std::ostream& out) {
+///       write_sweep(out, spec, Shard(), rows, sweep.provenance());
+///     });
 namespace hipress::sweep {
 
-/// Part `index` (from 1) of `count` of a sweep's points: contiguous, so that the parts' files one
-/// after the other are the whole file.
+/// Part `index` (from 1) of `count` of a sweep's points: a contiguous range, so that the
+/// concatenated parts' files are the whole file.
 struct Shard {
   std::int64_t index = 1;
   std::int64_t count = 1;
   std::int64_t begin(std::int64_t points) const { return points * (index - 1) / count; }
   std::int64_t end(std::int64_t points) const { return points * index / count; }
 };
-/// "2/8"; InputError for anything else.
+/// Parses "2/8". Throws InputError for anything else.
 Shard parse_shard(std::string_view text);
 
 /// 10th and 90th percentile.
@@ -35,61 +45,62 @@ struct Percentiles {
 /// One row of the CSV.
 struct SweepRow {
   Point point{};
-  double bandwidth = 0;  ///< of the links in bytes per second, wherever it comes from
+  double bandwidth = 0;  ///< bandwidth of the links, bytes per second
   double latency_s = 0;
   double overhead_s = 0;
   casync::Picoseconds iteration{};
   casync::Picoseconds compute{};
   casync::Picoseconds synchronisation{};
-  double speedup = 1;                           ///< iteration time of plan `none` over this one's
-  std::optional<double> speedup_over_ddp = {};  ///< the same of plan `ddp`; none: there is no such
-  std::int64_t tasks = 0;  ///< of the whole graph, of which one node's share may be simulated
-  /// Of the iteration in seconds, by how the profile's costs are spread; none: not asked for.
+  double speedup = 1;                           ///< iteration time of plan `none` / this one
+  std::optional<double> speedup_over_ddp = {};  ///< for plan `ddp`; empty: no such plan
+  std::int64_t tasks = 0;                       ///< number of tasks of the whole, unfolded graph
+  /// Percentiles of the iteration time, in seconds, over the spread of the profile's costs; empty
+  /// if not requested.
   std::optional<Percentiles> interval_s = {};
   std::optional<Percentiles> speedup_over_ddp_interval = {};
 };
 
-/// What a sweep comes to, known before anything is simulated.
+/// Size of a sweep, known before the simulations.
 struct SweepSize {
   std::int64_t points = 0;
-  std::int64_t planned = 0;      ///< plans that were made for it
-  std::int64_t graphs = 0;       ///< that are expanded, once each
-  std::int64_t simulations = 0;  ///< points and baselines, equal ones counted once
-  double tasks = 0;              ///< of all simulations together
-  std::int64_t known = 0;        ///< points of which nothing is simulated: the cache has all
+  std::int64_t planned = 0;      ///< plans made
+  std::int64_t graphs = 0;       ///< graphs expanded, once each
+  std::int64_t simulations = 0;  ///< distinct simulations of points and baselines
+  double tasks = 0;              ///< tasks of all simulations
+  std::int64_t known = 0;        ///< points that the cache has in full
 };
 
-/// How a sweep's points are simulated, beside Planning.
+/// Settings for the simulations of a sweep.
 struct Simulating {
-  Cache* cache = nullptr;  ///< of outcomes and searched plans; null: none. Must outlive the sweep
-  bool intervals = false;  ///< two more simulations for each: with other host work and other links
+  Cache* cache = nullptr;  ///< outcomes and searched plans; may be null, must outlive the sweep
+  bool intervals = false;  ///< compute percentiles, by two more simulations each
   std::function<bool()> stop = {};  ///< sim::Options::stop
 };
 
-/// A sweep, or a shard of it. A point's baselines are plan `none`, which sends every gradient
-/// alone, and `ddp` if it can be planned. Apart from plan, algorithm and partitions, baselines have
-/// the values of the point. Points with the same baselines share one simulation of each.
+/// A sweep, or a shard of it. Each point has two baselines: plan `none`, which sends every gradient
+/// alone, and `ddp` if it can be planned. They share all axis values of the point except plan,
+/// algorithm and partitions. Equal baselines are simulated once.
 class Sweep {
  public:
-  /// Loads what the spec names, and resolves or makes every plan. A plan of Planning::names is made
-  /// for the machines of each of its points. InputError at the line of the spec for what cannot be
-  /// loaded, a plan that does not fit its model or that cannot be made, an algorithm that a profile
-  /// lacks, a cluster of another size, and a graph of more than 100 million tasks.
+  /// Loads all inputs, and resolves or makes every plan. Plans of Planning::names are made for the
+  /// machines of each point. Throws InputError at the spec's line for inputs that cannot be loaded,
+  /// plans that do not fit their model or cannot be made, algorithms that a profile lacks, clusters
+  /// of another size, and graphs of more than 100 million tasks.
   Sweep(const SweepSpec& spec, const Shard& shard, const Planning& planning = {},
         const Simulating& simulating = {});
   ~Sweep();
 
   const SweepSize& size() const;
-  /// What it was made of, a line each: this program, and the contents of its inputs.
+  /// Provenance, a line each: this program, and fingerprints of the inputs.
   std::vector<std::string> provenance() const;
 
-  /// InputError unless as many simulations at a time, with their graphs, fit into that memory,
-  /// however those that run together are chosen.
+  /// Throws InputError unless any `jobs` concurrent simulations with their graphs fit into
+  /// `memory_bytes`.
   void require_room(unsigned jobs, std::int64_t memory_bytes) const;
 
-  /// Simulates with `jobs` threads, each with one graph at a time; the rows do not depend on their
-  /// number. `progress` counts simulations. Each outcome is in the cache as soon as it is known: if
-  /// the sweep is run again, or another one has equal points, it need not be simulated again.
+  /// Simulates with `jobs` threads, each on one graph at a time. The rows do not depend on `jobs`.
+  /// `progress` counts simulations. Each outcome is cached at once, so a rerun, or another sweep
+  /// with equal points, does not simulate it again.
   std::vector<SweepRow> run(unsigned jobs, const Progress& progress);
 
  private:
@@ -97,28 +108,29 @@ class Sweep {
   std::unique_ptr<State> state_;
 };
 
-/// The names of the CSV's columns, with their units.
+/// Column names of the CSV, with units.
 std::vector<std::string> sweep_columns();
 
-/// Those of axes, whatever place they have.
+/// Names of the axes' columns, wherever they are.
 std::vector<std::string> axis_columns();
 
-/// A value of the CSV, as it is written there: empty where there is none.
+/// A cell of the CSV; empty text: no value.
 struct SweepCell {
   std::string text;
-  bool number = false;  ///< of a column of numbers
+  bool number = false;  ///< true in columns of numbers
 };
 
-/// A row's values, in the order of the columns.
+/// Cells of a row, in column order.
 std::vector<SweepCell> sweep_cells(const SweepSpec& spec, const SweepRow& row);
 
-/// The rows as CSV, exact to the picosecond; the first shard begins with the lines of provenance,
-/// as comments, and the names of the columns.
+/// Writes the rows as CSV, exact to the picosecond. The first shard begins with the provenance, as
+/// comments, and the column names.
 void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
                  const std::vector<SweepRow>& rows,
                  const std::vector<std::string>& provenance = {});
 
-/// The axes whose values all give the same rows, "latency", …; the rows are a whole sweep's.
+/// Names of the axes whose values do not change the rows, such as "latency". Needs all rows of a
+/// sweep.
 std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
                                                   const std::vector<SweepRow>& rows);
 

@@ -49,14 +49,14 @@ void log_to_stderr(const std::string& name) {
 }
 
 int complain(const ToolInfo& info, std::string_view message, int status) {
-  std::cout.flush();  // results before the complaint where both go to one terminal
-  // Whoever wrote the message may have left a name in it as it was given.
+  std::cout.flush();  // results come before the complaint on a shared terminal
+  // Messages may contain unprintable names.
   std::cerr << info.name << ": " << io::printable(io::as_command_line(message), "\n\t")
             << std::endl;
   return status;
 }
 
-/// Results that did not arrive (a full disk) are a failed run.
+/// Flushes stdout; results that did not arrive (a full disk) are a failed run.
 int finish(const ToolInfo& info, int status) {
   std::cout.flush();
   if (!std::cout || std::fflush(stdout) != 0) {
@@ -73,14 +73,15 @@ int run_and_report(const ToolInfo& info, const std::function<int()>& run) {
   } catch (const io::InputError& error) {
     return complain(info, error.what(), kRequestWrong);
   } catch (const std::invalid_argument& error) {
-    // How libraries that read no files refuse an unknown name or an impossible value.
+    // Thrown by libraries that read no files for an unknown name or an impossible value.
     return complain(info, error.what(), kRequestWrong);
   } catch (const std::exception& error) {
     return complain(info, io::describe(error), kRunFailed);
   }
 }
 
-/// Makes flags refuse a value, as in --json=2. Flags that stand for one, such as --steady, take it.
+/// Makes flags refuse a value, as in --json=2. Flags with a default value, such as --steady, accept
+/// one.
 void refuse_values_of_flags(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const bool stands_for_one = std::ranges::any_of(
@@ -89,7 +90,7 @@ void refuse_values_of_flags(CLI::App& app) {
   }
 }
 
-/// Prints groups of options in the order of the headings, others behind them.
+/// Help formatter that prints groups of options in the order of the headings, others last.
 class Grouped : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
@@ -115,8 +116,8 @@ class Grouped : public CLI::Formatter {
   }
 };
 
-/// "unknown option '--nodes'; did you mean '--nnodes'?" of the first argument that was not
-/// expected.
+/// Complaint about the first unexpected argument: "unknown option '--nodes'; did you mean
+/// '--nnodes'?".
 std::string complaint_of_extras(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining();
   const auto first = std::ranges::find_if(
@@ -134,12 +135,12 @@ std::string complaint_of_extras(const CLI::App& app) {
       io::question(option, std::vector<std::string_view>(names.begin(), names.end())));
 }
 
-/// CLI11's complaint about the command line, with better words for arguments that are no option,
-/// whatever else is wrong, and for flags that were given a value.
+/// CLI11's complaint, reworded for unexpected arguments, which come first, and for flags with a
+/// value. Long messages are cut in the middle.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   if (app.remaining_size() > 0) return complaint_of_extras(app);
   constexpr std::string_view kOfFlag = " was given a disallowed flag override";
-  constexpr std::size_t kShown = 500;  // at each end
+  constexpr std::size_t kShown = 500;  // bytes at each end
   const std::string what = error.what();
   if (what.size() > 2 * kShown) {
     return what.substr(0, kShown) + "…" + what.substr(what.size() - kShown);
@@ -150,7 +151,7 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
                      flag.size() > 1 ? "--" : "-", flag);
 }
 
-/// Declares the options, takes the command line apart and does the work.
+/// Declares the options, parses the command line and does the work.
 int parse_and_run(int argc, char** argv, const ToolInfo& info,
                   const std::function<void(CLI::App&)>& declare, const std::function<int()>& run) {
   // CLI11 prints the description first, so help opens with the example.
@@ -178,12 +179,12 @@ int parse_and_run(int argc, char** argv, const ToolInfo& info,
   return run();
 }
 
-/// Writes to stderr without allocating memory, of which there may be none.
+/// Writes to stderr without allocating memory, which may be exhausted.
 void say(std::string_view text) noexcept {
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
-std::array<char, 32> tool_name{};  ///< for errors that end the process at once
+std::array<char, 32> tool_name{};  ///< prefix of messages from on_terminate()
 
 void say_and_end(const char* what, const char* advice = nullptr) noexcept {
   say(tool_name.data());
@@ -198,8 +199,8 @@ void say_and_end(const char* what, const char* advice = nullptr) noexcept {
   ::_exit(kRunFailed);
 }
 
-/// Instead of abort(): an exception that no one catches, on a thread or where none may be thrown,
-/// is a failed run that says why.
+/// Terminate handler: reports an uncaught exception, as on a thread or in a noexcept function, as a
+/// failed run instead of calling abort().
 [[noreturn]] void on_terminate() noexcept {
   static std::atomic_flag entered;
   while (entered.test_and_set()) ::pause();  // another thread is about to end the process
@@ -213,12 +214,11 @@ void say_and_end(const char* what, const char* advice = nullptr) noexcept {
     say_and_end(error.what());
   } catch (...) {
   }
-  // An error that is still on its way to its handler cannot be looked at. Threads that are not
-  // joined because the next one could not be started are the most common case.
-  say_and_end(
-      "ended by an error that could not be handled",
-      "where threads or memory may have run out, raise their limits (ulimit -u, ulimit -v), "
-      "or try fewer threads or ranks");
+  // An exception that has not reached its handler cannot be inspected. The usual case are threads
+  // left unjoined because the next one could not be started.
+  say_and_end("ended by an error that could not be handled",
+              "if threads or memory have run out, raise their limits (ulimit -u, ulimit -v), or "
+              "try fewer threads or ranks");
   ::_exit(kRunFailed);
 }
 
@@ -235,7 +235,7 @@ int run_tool(int argc, char** argv, const ToolInfo& info,
     handle_terminate(info.name);
     log_to_stderr(info.name);
     io::handle_interrupts();
-    // A limit of file sizes becomes an error of the file that meets it.
+    // Exceeding the file size limit (ulimit -f) becomes a write error.
     std::signal(SIGXFSZ, SIG_IGN);
     return parse_and_run(argc, argv, info, declare, run);
   };

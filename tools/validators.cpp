@@ -28,7 +28,7 @@ CLI::Validator count_from(std::uint64_t least, std::uint64_t most) {
     return fmt::format("must be a whole number from {} to {}, got {}", least, most,
                        io::quote(text));
   };
-  // What the type can hold is no limit that a reader wants to know.
+  // The limit of the type itself is not shown in help.
   const bool open = most >= INT64_MAX;
   return CLI::Validator(check, open ? (least > 0 ? fmt::format("[from {}]", least) : std::string())
                                     : fmt::format("[{} - {}]", least, most));
@@ -53,7 +53,7 @@ CLI::Validator word_of(std::vector<std::string> words) {
 CLI::Validator number_from(double least, double most) {
   const auto check = [least, most](const std::string& text) {
     double value = 0;
-    // What is not a number compares as false.
+    // NaN fails every comparison.
     if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
       return std::string();
     }

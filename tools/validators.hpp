@@ -7,19 +7,18 @@
 
 namespace hipress::tools {
 
-/// For ->check() of an option that takes a count or a seed: a whole decimal number from `least` to
-/// `most`; its variable must be able to hold both. Without this check, CLI11 accepts -1 and numbers
-/// of any length for unsigned variables, and reads 010 as 8.
+/// Validator of counts and seeds: a decimal integer from `least` to `most`, which the option's
+/// variable must be able to hold. Without it, CLI11 accepts -1 and numbers of any length for
+/// unsigned variables, and reads 010 as 8.
 CLI::Validator count_from(std::uint64_t least, std::uint64_t most = UINT64_MAX);
 
-/// For ->check() of an option that takes the name of a file: it is not empty.
+/// Validator of file names: not empty.
 CLI::Validator file_name();
 
-/// For ->check() of an option that takes one of these words.
+/// Validator of words: one of `words`.
 CLI::Validator word_of(std::vector<std::string> words);
 
-/// For ->check() of an option that takes a real number: it must be finite, and from `least` to
-/// `most`. CLI11's own ranges take nan for a number within them.
+/// Validator of real numbers: finite, from `least` to `most`. CLI11's own ranges accept nan.
 CLI::Validator number_from(double least, double most);
 
 }  // namespace hipress::tools

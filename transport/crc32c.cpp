@@ -10,10 +10,10 @@
 #include <nmmintrin.h>
 #endif
 
-// The nouns: a crc is a polynomial over GF(2) modulo Castagnoli's, kept bit-reversed, so that the
-// lowest bit is the highest power. Feeding a byte multiplies by x^8; feeding n zero bytes is
-// therefore a linear map, the *shift* by n bytes. Inside this file crcs are "raw": without the
-// inversions at both ends.
+// A crc is a polynomial over GF(2) modulo Castagnoli's. It is kept bit-reversed: the lowest bit is
+// the highest power. Feeding a byte multiplies by x^8; feeding n zero bytes is therefore a linear
+// map, the *shift* by n bytes. Inside this file crcs are "raw": without the inversions at both
+// ends.
 
 namespace hipress::transport {
 namespace {
@@ -27,7 +27,7 @@ constexpr std::uint32_t feed_zero_bits(std::uint32_t crc, int bits) {
   return crc;
 }
 
-/// tables[k][b]: what byte b, followed by k zero bytes, makes of a zero crc.
+/// tables[k][b]: crc of byte b followed by k zero bytes, starting from a zero crc.
 constexpr std::array<Table, 8> kByteTables = [] {
   std::array<Table, 8> tables{};
   for (std::uint32_t b = 0; b < 256; ++b) tables[0][b] = feed_zero_bits(b, 8);
@@ -65,8 +65,8 @@ std::uint32_t feed_portable(std::uint32_t crc, const std::byte* at, std::size_t 
 class Shift {
  public:
   constexpr explicit Shift(std::size_t bytes) {
-    // Columns of the map for one zero byte, squared until it is the map for `bytes`, a power of
-    // two.
+    // Columns of the map for one zero byte, squared until it maps `bytes` zero bytes (a power of
+    // two).
     std::array<std::uint32_t, 32> map{};
     for (int bit = 0; bit < 32; ++bit) map[bit] = feed_zero_bits(1u << bit, 8);
     for (; bytes > 1; bytes /= 2) {
@@ -92,9 +92,9 @@ class Shift {
   std::array<Table, 4> tables_{};
 };
 
-/// The crc instruction takes three cycles but starts every cycle, so three neighbouring blocks are
-/// fed side by side, and their crcs joined by shifts. The shift's cost asks for long blocks, short
-/// messages for short ones: hence two sizes.
+/// The crc instruction has a latency of three cycles and a throughput of one per cycle. So three
+/// neighbouring blocks are fed side by side, and shifts join their crcs. A shift's cost favours
+/// long blocks, short messages favour short ones: hence two sizes.
 template <std::size_t kBlock>
 __attribute__((target("sse4.2"))) std::uint32_t feed_triples(std::uint32_t crc,
                                                              const std::byte*& at,

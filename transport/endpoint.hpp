@@ -13,32 +13,47 @@
 #include <utility>
 #include <vector>
 
+// Example: every rank sends 4 KiB to the next rank and receives 4 KiB from the previous one.
+//
+//   const auto endpoint = find_transport("tcp").connect(
+//       {.rank = rank, .size = size, .job = "ring", .rendezvous = "file:///shared/folder"});
+//   std::vector<std::byte> out(4096), in(4096);
+//   const auto exchange = endpoint->prepare(
+//       {{.peer = (rank + 1) % size, .tag = 1, .source = out}},
+//       {{.peer = (rank + size - 1) % size, .tag = 1, .destination = in}},
+//       {.arrived = [](std::uint32_t tag, std::int64_t bytes, Clock::time_point at) {},
+//        .failed = [](const PeerError& error) {}});
+//   exchange->begin(0);
+//   exchange->send(0, 4096);
+//   exchange->finish();  // all data is in place, or PeerError names the lost rank
+
 namespace hipress::transport {
 
 using Clock = std::chrono::steady_clock;
 
-/// A message that one rank will send or receive in every iteration. `tag` names it at both ends:
-/// the id of the receiving task. Memory stays valid and in place while the exchange lives.
+/// Messages that one rank sends or receives in every iteration. `tag` identifies a message at both
+/// ends: the id of the receiving task. Memory must stay valid and in place while the exchange
+/// lives.
 struct Outgoing {
   int peer = 0;
   std::uint32_t tag = 0;
-  std::span<const std::byte> source;  ///< capacity; send() says how much of it is used
+  std::span<const std::byte> source;  ///< capacity; send() gives the number of bytes used
 };
 struct Incoming {
   int peer = 0;
   std::uint32_t tag = 0;
-  std::span<std::byte> destination;  ///< the longest message that may come
+  std::span<std::byte> destination;  ///< capacity: the longest message that may arrive
 };
 
-/// How a rank was lost.
+/// Reason why a rank is no longer there.
 enum class Loss : std::uint8_t {
-  kFault,  ///< it died, stalled, sent what it should not, or ended the job
-  kLeft,   ///< it left in good order, and others go on without it
+  kFault,  ///< it died, stalled, sent invalid data or aborted the job
+  kLeft,   ///< it left in good order; the others continue without it
 };
 
-/// A rank that no longer takes part. `culprit` is the rank that died, stalled or sent what it
-/// should not; what() names it, and the first tag that was awaited from it: "rank 2 closed the
-/// connection; rank 0 awaits tag 17 and 3 more messages from it".
+/// A rank has been lost. `culprit` is the rank that died, stalled or sent invalid data; what()
+/// names it and the first tag awaited from it: "rank 2 closed the connection; rank 0 awaits tag 17
+/// and 3 more messages from it".
 class PeerError : public std::runtime_error {
  public:
   PeerError(int culprit_rank, const std::string& message,
@@ -48,53 +63,53 @@ class PeerError : public std::runtime_error {
         awaited(std::move(awaited_tags)),
         loss(how_lost) {}
   int culprit;
-  /// The messages that this rank still awaited from the culprit, ascending; for the caller, who
-  /// knows what its tags stand for.
+  /// Tags still awaited from the culprit, ascending. The caller knows which tasks they stand for.
   std::vector<std::uint32_t> awaited;
   Loss loss;
 };
 
-/// Called from threads of the transport, which hold no lock that sending needs: a handler may send.
-/// It must neither destroy the exchange nor wait for another message of the same peer.
+/// Callbacks of an exchange. Threads of the transport call them and hold no lock that sending
+/// needs, so a handler may send. A handler must neither destroy the exchange nor wait for another
+/// message of the same peer.
 struct Events {
-  /// A whole, verified message is in its destination. One call at a time per sending peer; messages
-  /// of different peers may be reported by several threads at once.
+  /// A complete, verified message is in its destination. One call at a time per sending peer;
+  /// several threads may report messages of different peers at once.
   std::function<void(std::uint32_t tag, std::int64_t bytes, Clock::time_point at)> arrived;
-  /// The exchange is over: no further event follows. May come before prepare() has returned, also
-  /// on the thread that called it.
+  /// The exchange has failed; no further event follows. May be called before prepare() has
+  /// returned, also on the thread that called it.
   std::function<void(const PeerError&)> failed;
 };
 
 /// A fixed set of messages, exchanged once per iteration. Every message carries (job, iteration,
 /// tag, length) and a CRC32C, checked on arrival. Messages from one rank to another arrive in the
-/// order in which they were sent. May be destroyed at any time; doing so in the middle of an
-/// iteration ends the job, with this rank as culprit.
+/// order in which they were sent. May be destroyed at any time; destroying it during an iteration
+/// aborts the job, with this rank as culprit.
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  /// Posts all receives of the iteration, without waiting for other ranks; all ranks give the same
-  /// number. For full speed, every rank should have returned from begin() before any rank sends
-  /// (the executor's common start ensures that). A message to a rank that has not begun is held
-  /// back until it has. PeerError if the job has failed already.
+  /// Posts all receives of the iteration without waiting for other ranks. All ranks pass the same
+  /// iteration number. For full speed, every rank should have returned from begin() before any rank
+  /// sends (the executor's common start ensures that). A message to a rank that has not begun is
+  /// held back until it has. PeerError if the job has failed already.
   virtual void begin(std::uint64_t iteration) = 0;
   /// Sends the first `bytes` of outgoing message `index`, once per iteration. Does not wait for the
-  /// receiver. Its source must not change until finish() returns, or until the receiver's data has
-  /// come back. Messages to one peer keep their order if one thread at a time sends. Once the
-  /// exchange has failed it does nothing: the failure is reported by the event and by finish().
+  /// receiver. The source must not change until finish() returns, or until data that depends on it
+  /// has come back. Messages to one peer keep their order if one thread at a time sends. Does
+  /// nothing once the exchange has failed: the event and finish() report the failure.
   virtual void send(std::size_t index, std::int64_t bytes) = 0;
-  /// Waits until everything sent has left and everything posted has arrived; PeerError if that
-  /// fails, or if nothing at all arrives for JobOptions::timeout_s.
+  /// Waits until all sends have left and all posted receives have arrived. PeerError if that fails,
+  /// or if no message arrives for JobOptions::timeout_s.
   virtual void finish() = 0;
-  /// May be called between iterations: posts the next one's receives before begin(), so that ranks
-  /// that have begun it can send without waiting for this rank. Their messages may then come into
-  /// their destinations, but are reported by begin() at the soonest. Does nothing after a failure,
-  /// or if the transport cannot take posted receives back when the exchange is destroyed.
+  /// Optional, between iterations: posts the next iteration's receives before begin(). Ranks that
+  /// have begun it can then send without waiting for this rank. Their messages may arrive early,
+  /// but are reported in begin() at the earliest. Does nothing after a failure, or if the transport
+  /// cannot withdraw posted receives when the exchange is destroyed.
   virtual void post() = 0;
 };
 
-/// How a Collective adds numbers of one type. Transports know no other types than by this.
+/// Addition of numbers of one type, for Collective. Transports know number types only through this.
 struct Addition {
-  std::size_t value_bytes = 0;  ///< of one number: 2 or 4
+  std::size_t value_bytes = 0;  ///< size of one number: 2 or 4
   /// into[i] += other[i], rounded to the type. The two do not overlap.
   void (*add)(void* into, const void* other, std::size_t values) = nullptr;
 };
@@ -106,144 +121,150 @@ inline void add_floats(void* into, const void* other, std::size_t values) {
 }
 inline constexpr Addition kFloatAddition{sizeof(float), add_floats};
 
-/// A library's collectives of sharded training. `all` consists of one shard for each rank, in rank
-/// order; all shards are equally long. Every rank must make the same calls in the same order, with
-/// shards of the same length; errors are those of Collective::all_reduce().
+/// Collectives of sharded training, where a library has them. `all` holds one shard per rank, in
+/// rank order; all shards have the same length. Every rank must make the same calls in the same
+/// order with the same shard length. Errors are those of Collective::all_reduce().
 class ShardCollectives {
  public:
   virtual ~ShardCollectives() = default;
-  /// Leaves in `all` what every rank gives as its shard.
+  /// Gathers the shards of all ranks into `all`.
   virtual void all_gather(std::span<const std::byte> shard, std::span<std::byte> all) = 0;
-  /// Leaves in `shard` the sum over all ranks of this rank's shard of `all`, and overwrites `all`.
+  /// Sums `all` over all ranks and leaves this rank's shard of the sum in `shard`. Overwrites
+  /// `all`.
   virtual void reduce_scatter(std::span<std::byte> all, std::span<std::byte> shard,
                               const Addition& addition) = 0;
-  /// Sends shard i of `from` to rank i, and leaves in shard i of `into` what rank i has sent here.
-  /// Both are as long.
+  /// Sends shard i of `from` to rank i, and receives rank i's shard for this rank into shard i of
+  /// `into`. Both spans have the same length.
   virtual void all_to_all(std::span<const std::byte> from, std::span<std::byte> into) = 0;
 };
 
-/// Sums over all ranks, by a library's own algorithm where the transport has one.
+/// All-reduce of the transport, by a library's own algorithm where available.
 class Collective {
  public:
   virtual ~Collective() = default;
-  /// On every rank, replaces `values` by their sum over all ranks; the sums have the same bits on
-  /// every rank. The values are numbers of the addition's type and aligned for it. The library
-  /// chooses the order of summation. Every rank must make the same calls in the same order, each
-  /// with as many values of the same type; a call waits for all ranks. PeerError if a rank is lost
-  /// meanwhile, or does not call within JobOptions::timeout_s.
+  /// Replaces `values` by their sum over all ranks, bit-identical on every rank. The values have
+  /// the addition's type and alignment. The library chooses the order of summation. Every rank must
+  /// make the same calls in the same order, each with the same number of values of the same type. A
+  /// call waits for all ranks. PeerError if a rank is lost, or does not make the call within
+  /// JobOptions::timeout_s.
   virtual void all_reduce(std::span<std::byte> values, const Addition& addition) = 0;
   void all_reduce(std::span<float> values) {
     all_reduce(std::as_writable_bytes(values), kFloatAddition);
   }
-  /// Null where the transport's library has no such collectives. Lives as long as this does.
+  /// Null if the transport has no such collectives. Lives as long as this object.
   virtual ShardCollectives* shards() = 0;
-  /// Ends the waiting of a call on another thread; the job has then failed, unless nobody waited.
+  /// Ends a call that waits on another thread, which aborts the job. Has no effect on the job if no
+  /// call waits.
   virtual void interrupt() noexcept = 0;
 };
 
-/// One rank's end of a job. Its destructor leaves the job in good order, or, after a failure, stays
-/// long enough for the other ranks to hear who failed.
+/// One rank's end of a job. The destructor leaves the job in good order or, after a failure, stays
+/// until the other ranks have heard who failed.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// All ranks prepare the same exchanges in the same order. The job fails if a rank expects a
-  /// message that its peer does not have among its outgoing ones. std::invalid_argument if a peer
-  /// is this rank or does not exist, or if two messages from or to one peer have the same tag.
+  /// Creates an exchange. All ranks prepare the same exchanges in the same order. The job fails if
+  /// a rank expects a message that is not among its peer's outgoing ones. std::invalid_argument if
+  /// a peer is this rank or does not exist, or if two messages from or to one peer have the same
+  /// tag.
   virtual std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing,
                                             std::vector<Incoming> incoming, Events events) = 0;
-  /// All ranks make it together, between iterations; the endpoint must outlive it.
+  /// Creates a collective. All ranks call this together, between iterations; the endpoint must
+  /// outlive the collective.
   virtual std::unique_ptr<Collective> collective() = 0;
-  /// Gives every rank the text of every rank, in rank order; for control, not for timing. All ranks
-  /// must call it, between iterations. PeerError names a rank that does not.
+  /// Gathers one text per rank, in rank order, on every rank. For control, not for timing. All
+  /// ranks must call it, between iterations. PeerError names a rank that does not.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
-  /// Tells every reachable rank that `culprit` ended the job, and why; their pending calls then
-  /// throw PeerError naming the same culprit.
+  /// Aborts the job: tells every reachable rank the culprit and the reason. Pending calls of all
+  /// ranks then throw PeerError with that culprit.
   virtual void abort(int culprit, const std::string& reason) noexcept = 0;
-  /// Error of a rank that does not even send beats, if there is one. It explains better than
-  /// lateness why this rank has waited for JobOptions::timeout_s.
+  /// Error of a rank that has stopped sending heartbeats, if any. It explains a timeout better than
+  /// lateness does.
   virtual std::optional<PeerError> silence() const { return std::nullopt; }
 };
 
-/// Shorter timeouts take busy ranks for dead ones; longer ones are as good as none.
+/// Limits of JobOptions::timeout_s. Shorter timeouts mistake busy ranks for dead ones; longer ones
+/// never end.
 inline constexpr double kMinTimeout_s = 0.1, kMaxTimeout_s = 1e6;
-/// Longer than the restart of a switch, or the move of a virtual machine.
+/// Longer than the restart of a switch or the migration of a virtual machine.
 inline constexpr double kDefaultSilence_s = 300;
-/// JobOptions::notice reports silence of this length, or of half of the limit if that is shorter.
+/// Silence reported by JobOptions::notice: this long, or half of the limit if that is shorter.
 inline constexpr double kNotedSilence_s = 10;
 
 class Store;  // store.hpp
 
-/// A rank's view of its job. Ranks with another job id, size, plan, timeout or limit for silence do
-/// not connect.
+/// One rank's parameters of the job. Ranks whose job id, size, plan, timeout or silence limit
+/// differ do not connect.
 struct JobOptions {
   int rank = 0;
   int size = 1;
-  std::string job;  ///< the same text on every rank, another one for every job
-  std::string
-      plan;  ///< fingerprint of what is run; ranks of one job that differ here do not connect
+  std::string job;   ///< unique id of the job, the same on every rank
+  std::string plan;  ///< fingerprint of the plan; ranks whose fingerprints differ do not connect
   /// "file:///shared/folder", "redis://host:port", "rediss://host:port" (TLS), or "local:NAME"
   /// (threads). A Redis may have a user and a password: "redis://user:password@host:port".
   std::string rendezvous;
   std::string interface;  ///< network interface or address to bind to; empty: loopback
-  /// The longest wait for a rank to connect, or to send an awaited message: a rank that is later
-  /// ends the job on every rank. From kMinTimeout_s to kMaxTimeout_s.
+  /// Longest wait for a rank to connect or to send an awaited message. A later rank aborts the job
+  /// on all ranks. From kMinTimeout_s to kMaxTimeout_s.
   double timeout_s = 30;
-  /// A rank that sends nothing for this long counts as dead, whether or not it is waited for. Every
-  /// rank sends a beat at least once a second, even while its caller computes, so only a stopped
-  /// process, a machine or a network is silent. From kMinTimeout_s to kMaxTimeout_s.
+  /// Time without any record after which a rank counts as dead, whether or not a message is awaited
+  /// from it. Every rank sends a heartbeat at least once a second, even while its caller computes,
+  /// so silence means that the process, its machine or the network has stopped. From kMinTimeout_s
+  /// to kMaxTimeout_s.
   double silence_s = kDefaultSilence_s;
-  /// Receives a sentence about ranks that have become silent, or are back. The thread that sends
-  /// the beats calls it, so it must return at once and throw nothing. May be null.
+  /// Receives a sentence when ranks become silent, or are heard again. Called on the thread that
+  /// sends the heartbeats, so it must return at once and not throw. May be null.
   std::function<void(const std::string& sentence)> notice = nullptr;
-  /// Bytes that only this job's ranks know, the same on every rank. Connections, and items left at
-  /// the rendezvous, prove knowledge of them. Empty: rank 0 makes a secret for the connections, and
-  /// leaves it at the rendezvous, where everybody with read access finds it.
+  /// Shared secret of the job's ranks. Connections, and items at the rendezvous, prove knowledge of
+  /// it. Empty: rank 0 generates a secret for the connections and publishes it at the rendezvous,
+  /// where everybody with read access finds it.
   std::string secret = {};
-  /// Permits a transport that authenticates nobody to listen beyond loopback.
+  /// Lets a transport without authentication listen beyond loopback.
   bool insecure = false;
-  /// The caller's own place to meet at, instead of the rendezvous, which then only names it.
+  /// The caller's own store for the rendezvous. `rendezvous` is then only its name in messages.
   std::shared_ptr<Store> store = nullptr;
 };
 
-/// Files and sockets that one rank has open, at most.
+/// Upper bound of the files and sockets that one rank has open.
 struct Descriptors {
-  std::int64_t connected = 0;   ///< as long as it has an endpoint
-  std::int64_t collective = 0;  ///< besides, for each collective
-  /// Besides, while it connects, for strangers that have not proved anything. With fewer left, they
-  /// are turned away sooner.
+  std::int64_t connected = 0;   ///< while its endpoint exists
+  std::int64_t collective = 0;  ///< additional ones per collective
+  /// Additional ones while it connects, for peers that have not authenticated yet. With fewer left,
+  /// such peers are turned away sooner.
   std::int64_t strangers = 0;
 };
 
-/// The transport of ranks for which none is chosen.
+/// Default transport.
 inline constexpr std::string_view kDefaultTransport = "tcp";
 
-/// One row per transport; adding one is one file and one row.
+/// A transport. Adding one takes one file and one row.
 struct TransportRow {
   std::string_view name;  ///< "tcp", "memory"
   std::string_view help;
-  /// Of a rank of a job of `size`.
+  /// Descriptors that a rank of a job of `size` ranks needs.
   Descriptors (*descriptors)(int size);
-  /// Returns when all ranks are connected. io::InputError if the options are wrong or the ranks do
-  /// not fit together (another size, plan, timeout or version, a rank number taken twice, leftovers
-  /// of an earlier job, loopback between hosts). PeerError with the number of a rank that does not
-  /// come within timeout_s. io::RunError if the rendezvous itself fails, or does not answer within
-  /// timeout_s.
+  /// Connects, and returns when all ranks are connected. io::InputError if the options are invalid,
+  /// or if the ranks do not match (another size, plan, timeout or version, a duplicate rank,
+  /// leftovers of an earlier job, loopback between hosts). PeerError names a rank that does not
+  /// connect within timeout_s. io::RunError if the rendezvous itself fails, or does not answer
+  /// within timeout_s.
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();
-/// Tells ranks at the rendezvous that this one does not take part, and why. Their connect() then
-/// throws io::InputError with that reason instead of waiting. In a shared folder, it waits up to
-/// 5 s for them, and takes the message away again. Has no effect after this rank has come to the
-/// rendezvous, or if the message cannot be left.
+/// Tells the other ranks at the rendezvous that this rank does not take part, and why. Their
+/// connect() throws io::InputError with that reason instead of waiting. In a shared folder, waits
+/// up to 5 s until they have read the message, then removes it. Has no effect if this rank already
+/// came to the rendezvous, or if the message cannot be written.
 void refuse(const JobOptions& options, const std::string& reason) noexcept;
-/// Every row's name and help, for the help of an option: "tcp (…); gloo (…)".
+/// Names and help of all transports, as help text of an option: "tcp (…); gloo (…)".
 std::string describe_transports();
-/// io::InputError, which lists the names, when there is no such transport.
+/// Transport of that name; io::InputError with all names if it does not exist.
 const TransportRow& find_transport(std::string_view name);
 
-/// CRC32C (Castagnoli), in hardware where there is an instruction for it; `seed` is the crc so far.
+/// CRC32C (Castagnoli), with the CPU's instruction where available. `seed` is the CRC of the
+/// preceding bytes.
 std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t seed = 0);
 
 }  // namespace hipress::transport

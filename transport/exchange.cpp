@@ -11,10 +11,11 @@
 namespace hipress::transport {
 namespace {
 
-/// How many tags an error names.
+/// Maximum number of tags that an error names.
 constexpr std::size_t kTagsNamed = 1;
 
-/// std::invalid_argument when a message is to or from nobody, or its name is not unique.
+/// std::invalid_argument if a peer is this rank or does not exist, or if two messages have the same
+/// peer and tag.
 template <typename Message>
 void check_messages(const std::vector<Message>& messages, int rank, int size) {
   std::set<std::pair<int, std::uint32_t>> names;
@@ -89,9 +90,9 @@ void ExchangeState::publish_manifest(int peer) {
 void ExchangeState::begin(std::uint64_t iteration) {
   try {
     {
-      const std::unique_lock delivering(delivery_);  // none arrives before the early ones' reports
+      const std::unique_lock delivering(delivery_);  // early messages are reported first
       start(iteration);
-      send_to_all(RecordType::kBegin, iteration, begun_);  // before what the early ones let it send
+      send_to_all(RecordType::kBegin, iteration, begun_);  // before sends that early ones trigger
       deliver_early();
     }
     const std::lock_guard lock(mutex_);
@@ -213,7 +214,7 @@ void ExchangeState::finish() {
     }
     lock.lock();
   } catch (const WireClosed&) {
-    // The connection is over before the last bytes left; its receiver is about to say why.
+    // The connection ended before the last bytes left; the receiver is about to report why.
     lock.lock();
     changed_.wait(lock, [this] { return failure_.has_value(); });
     throw error();
@@ -223,7 +224,7 @@ void ExchangeState::finish() {
 
 void ExchangeState::retire() noexcept {
   std::unique_lock lock(mutex_);
-  retired_ = true;  // a peer that begins another iteration is refused by on_begin()
+  retired_ = true;  // on_begin() now refuses a peer that begins another iteration
   const std::optional<PeerError> fault = fault_of_leaving();
   const bool nobody_is_late = heard_from_all();
   lock.unlock();
@@ -276,7 +277,8 @@ void ExchangeState::on_manifest(int peer, const Record& record,
   if (sender.manifest_complete && defined_) reconcile(peer);
 }
 
-/// What the peer expects of this rank must be what this rank has for it.
+/// Matches the peer's expected messages against this rank's outgoing ones; PeerError if they
+/// differ.
 void ExchangeState::reconcile(int peer) {
   Other& receiver = other(peer);
   std::vector<ManifestEntry> entries(receiver.manifest.size() / sizeof(ManifestEntry));
@@ -446,8 +448,9 @@ void ExchangeState::on_left(int peer) {
 
 void ExchangeState::check_not_left(int peer) {
   const Other& each = other(peer);
-  // A rank that has left in good order has what was sent to it, even if that is not yet booked
-  // here; but for what went to receives that it had posted for an iteration that it did not begin.
+  // A rank that left in good order has received everything sent to it, even if that is not yet
+  // recorded here. The exception is messages sent to receives that it had posted for an iteration
+  // it did not begin.
   const bool lost = each.given > 0 && each.begun != begun_;
   if (!each.left || (each.awaited == 0 && each.held.empty() && !lost)) return;
   throw PeerError(peer, fmt::format("rank {} left the job in iteration {}", peer, iteration_), {},
@@ -470,7 +473,7 @@ bool ExchangeState::active() const {
 void ExchangeState::report_failure(const Failure& failure) {
   wake(failure);
   const std::unique_lock last_delivery(delivery_);
-  if (owned_) deliver_failure();  // else define() will
+  if (owned_) deliver_failure();  // else define() delivers it
 }
 
 bool ExchangeState::failed() const {

@@ -20,12 +20,12 @@ namespace hipress::transport {
 /// Why the job is over.
 struct Failure {
   int culprit = 0;
-  std::string reason;  ///< in the words of the rank that noticed
-  int reporter = 0;    ///< the rank that told this one, or this one
+  std::string reason;  ///< text of the rank that noticed it
+  int reporter = 0;    ///< the rank that reported it to this one, or this one
   Loss loss = Loss::kFault;
 };
 
-/// What an exchange asks of the session that it is part of.
+/// Services that a session provides to its exchanges.
 class ExchangeHost {
  public:
   virtual ~ExchangeHost() = default;
@@ -33,24 +33,26 @@ class ExchangeHost {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual double timeout_s() const = 0;
-  /// As Endpoint::silence(). Not with an exchange's lock held.
+  /// As Endpoint::silence(). Call it without holding an exchange's lock.
   virtual std::optional<PeerError> silence() const = 0;
   virtual Wire& wire() = 0;
   virtual Outbound& to(int peer) = 0;
-  /// A slot that no window for `peer` had before.
+  /// Unused slot number for a window of `peer`.
   virtual int new_slot(int peer) = 0;
   virtual void forget(std::uint32_t exchange) = 0;
-  /// This rank's fault when it leaves an exchange of which `peer` has begun another iteration.
+  /// Error for leaving an exchange of which `peer` has begun another iteration; the culprit is this
+  /// rank.
   virtual PeerError left_behind(int peer) const = 0;
   /// After a failure: waits until the wire is closed.
   virtual void wait_closed() = 0;
-  /// Ends the job, unless it has failed before; does not wait. Not with an exchange's lock held.
+  /// Aborts the job unless it has failed already; does not wait. Call it without holding an
+  /// exchange's lock.
   virtual void fail(const PeerError& fault) = 0;
 };
 
-/// The state of one exchange, on which its owner and the receivers work. The first record about the
-/// exchange creates it, if that comes before this rank has prepared the exchange. Faults are thrown
-/// as PeerError with the culprit.
+/// State of one exchange, shared by its owner and the receivers. The first record about the
+/// exchange creates it, even before this rank has prepared the exchange. Faults are thrown as
+/// PeerError with the culprit.
 class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
  public:
   ExchangeState(ExchangeHost& host, std::uint32_t id);
@@ -62,9 +64,9 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void send(std::size_t index, std::int64_t bytes);
   void finish();
   void post();
-  /// After this, no event is delivered and no memory of the owner is touched. The state remains
-  /// until every participant is known to have begun the last iteration: a rank that had posted its
-  /// receives may begin that iteration after this rank has finished it.
+  /// Detaches the owner: no event is delivered and none of its memory is touched afterwards. The
+  /// state lives on until every participant is known to have begun the last iteration: a rank that
+  /// had posted its receives may begin that iteration after this rank has finished it.
   void retire() noexcept;
 
   // For the receiver of `peer`.
@@ -75,47 +77,47 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void on_left(int peer);
 
   // For the session.
-  /// The exchange has failed: ends the owner's waiting.
+  /// Records the failure and ends the owner's waits.
   void wake(const Failure& failure);
-  /// wake(), and the event.
+  /// Calls wake() and delivers the event.
   void report_failure(const Failure& failure);
   bool active() const;
 
  private:
   struct Departure {
     Outgoing message;
-    std::unique_ptr<Writer> writer;  ///< null if the message always fits into the ring
-    std::uint64_t capacity = 0;      ///< the longest that its receiver takes
+    std::unique_ptr<Writer> writer;  ///< null: the message always fits into the ring
+    std::uint64_t capacity = 0;      ///< longest message its receiver accepts
     bool sent = false;               ///< in this iteration
-    int puts = 0;                    ///< through `writer`, not waited for
+    int puts = 0;                    ///< puts through `writer` not yet waited for
   };
   struct Arrival {
     std::span<std::byte> destination;
     std::unique_ptr<Window> window;
-    std::uint64_t received = 0;  ///< bytes; its receiver only
+    std::uint64_t received = 0;  ///< bytes; used by its receiver only
     bool done = false;
   };
   struct Held {
     std::size_t index;
     std::int64_t bytes;
   };
-  /// What this rank knows of, and has to do with, one other.
+  /// State for one other rank.
   struct Other {
     std::vector<std::size_t> outgoing;
     std::unordered_map<std::uint32_t, Arrival> incoming;
-    std::vector<std::uint32_t> tags;  ///< of incoming, ascending
+    std::vector<std::uint32_t> tags;  ///< tags of `incoming`, ascending
     std::vector<std::byte> manifest;
     bool manifest_complete = false;
-    std::uint64_t begun = 0;  ///< how many iterations it has begun
+    std::uint64_t begun = 0;  ///< number of iterations it has begun
     std::uint64_t begun_iteration = 0;
-    std::uint64_t posted = 0;  ///< for how many iterations it has posted receives
-    std::vector<Held> held;    ///< messages to it, until it can receive
-    std::size_t given = 0;     ///< messages to it given to send() in this iteration
-    std::size_t unsent = 0;    ///< of these, those whose last segment has not left
+    std::uint64_t posted = 0;  ///< number of iterations whose receives it has posted
+    std::vector<Held> held;    ///< messages to it, held back until it can receive
+    std::size_t given = 0;     ///< number of messages to it passed to send() in this iteration
+    std::size_t unsent = 0;    ///< those whose last segment has not left yet
     std::size_t awaited = 0;
     bool left = false;
   };
-  /// A message that came between post() and begin().
+  /// Message that arrived between post() and begin().
   struct Early {
     std::uint32_t tag;
     std::int64_t bytes;
@@ -125,33 +127,34 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   Other& other(int peer) { return others_[static_cast<std::size_t>(peer)]; }
   void publish_manifest(int peer);
 
-  /// Where a segment belongs, after all checks; null if the exchange has failed meanwhile.
+  /// Checks a segment and returns its arrival; null if the exchange has failed meanwhile.
   Arrival* accept(int peer, const Record& record);
 
-  /// Makes the iteration the current one. PeerError when a peer is in another.
+  /// Makes the iteration the current one. PeerError if a peer is in another one.
   void start(std::uint64_t iteration);
-  /// Reports what came before begin(). With delivery_ held by this thread alone, not mutex_.
+  /// Reports messages that arrived before begin(). The caller holds delivery_ exclusively, but not
+  /// mutex_.
   void deliver_early();
   void send_to_all(RecordType type, std::uint64_t iteration, std::uint64_t count);
 
   // With mutex_ held.
   void reconcile(int peer);
   void reset_arrivals();
-  /// PeerError if the peer's messages, or its begin, are of another iteration.
+  /// PeerError if the peer's messages, or its begin, belong to another iteration.
   void check_same_iteration(int peer, std::uint64_t theirs) const;
   bool can_receive(int peer);
   void enqueue(std::size_t index, std::int64_t bytes);
   void release_held(int peer);
   void check_not_left(int peer);
-  /// Whether every rank that takes part is known to have begun as many iterations as this one.
+  /// True if every participating rank is known to have begun all iterations of this rank.
   bool heard_from_all() const;
-  /// Why the owner must not go now; none: it may.
+  /// Error of leaving now; none if the owner may leave.
   std::optional<PeerError> fault_of_leaving() const;
   PeerError error() const;
   PeerError stall();
 
   bool failed() const;
-  /// The event, unless it has been. With delivery_ held, not mutex_.
+  /// Delivers the failure event once. The caller holds delivery_, but not mutex_.
   void deliver_failure();
 
   ExchangeHost& host_;
@@ -162,26 +165,26 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   bool defined_ = false;
   bool active_ = false;   ///< between begin() and finish()
   bool posted_ = false;   ///< between post() and begin()
-  bool retired_ = false;  ///< the owner is leaving, or has left
+  bool retired_ = false;  ///< retire() has been called
   std::uint64_t iteration_ = 0;
-  std::uint64_t begun_ = 0;  ///< how many iterations this rank has begun
+  std::uint64_t begun_ = 0;  ///< number of iterations this rank has begun
   std::vector<Departure> departures_;
   std::vector<Other> others_;  ///< by rank
-  std::size_t awaited_ = 0;    ///< messages of this iteration
+  std::size_t awaited_ = 0;    ///< messages of this iteration not yet received
   std::size_t unsent_ = 0;
-  Clock::time_point progress_;  ///< when the last message came or left
+  Clock::time_point progress_;  ///< time of the last message received or sent
   std::optional<Failure> failure_;
   std::vector<Early> early_;
 
-  /// Shared while a receiver touches the owner's memory or delivers a message, exclusive to end
-  /// that.
+  /// Held shared while a receiver touches the owner's memory or delivers a message; held
+  /// exclusively to stop that.
   std::shared_mutex delivery_;
   Events events_;
-  bool owned_ = false;  ///< the events are known
+  bool owned_ = false;  ///< events_ is set
   bool over_ = false;
 };
 
-/// The owner's handle.
+/// Owner's handle of an exchange.
 class SessionExchange : public Exchange {
  public:
   SessionExchange(std::shared_ptr<ExchangeHost> host, std::shared_ptr<ExchangeState> state)
@@ -196,7 +199,7 @@ class SessionExchange : public Exchange {
   void post() override { state_->post(); }
 
  private:
-  std::shared_ptr<ExchangeHost> host_;  // outlives the state, whose windows belong to its wire
+  std::shared_ptr<ExchangeHost> host_;  // outlives the state: its wire owns the windows
   std::shared_ptr<ExchangeState> state_;
 };
 

@@ -33,7 +33,7 @@ std::string file_of(std::string name) {
 }
 
 std::string read_all(int descriptor, const std::string& path) {
-  // One byte more than there may be tells a file that is too long, also one that is still growing.
+  // One byte more than allowed detects a file that is too long, including one that still grows.
   std::string content(Store::kMaxBytes + 1, '\0');
   std::size_t done = 0;
   while (done < content.size()) {
@@ -93,7 +93,7 @@ bool FileStore::add(const std::string& name, std::string_view content, Keep /*ke
   if (content.size() > kMaxBytes) {
     complain(path_of(file), fmt::format("would be longer than {} bytes", kMaxBytes));
   }
-  // Nobody can foresee the name and put a link there.
+  // The random name cannot be predicted, so no link can be placed there.
   const std::string temporary = fmt::format(".{}.{}", file, io::to_hex(io::random_bytes(8)));
   const io::DoomedFile doomed(path_of(temporary));
   io::Descriptor made(::openat(descriptor_.number(), temporary.c_str(),
@@ -103,7 +103,7 @@ bool FileStore::add(const std::string& name, std::string_view content, Keep /*ke
   if (::fstat(made.number(), &status) != 0 || !io::write_all(made, content) || !made.close()) {
     fail(path_of(temporary), "written");
   }
-  // A server may know this user by another number, as NFS does of root.
+  // A server may map this user to another id, as NFS does for root.
   user_ = status.st_uid;
   if (!take_name(temporary, file)) return false;
   own_.push_back(file);
@@ -114,14 +114,14 @@ bool FileStore::take_name(const std::string& temporary, const std::string& file)
   if (::linkat(descriptor_.number(), temporary.c_str(), descriptor_.number(), file.c_str(), 0) == 0)
     return true;
   if (errno == EEXIST) {
-    // A server's answer to the first of two equal requests may be lost: then the second fails,
-    // and the second name shows that the link is ours.
+    // The server's reply to the first of two identical requests may be lost. The second one then
+    // fails, but the second link shows that the first one succeeded.
     struct stat status {};
     return ::fstatat(descriptor_.number(), temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
            status.st_nlink == 2;
   }
   const int why = errno;
-  // Some file systems have no second names.
+  // Some file systems have no hard links.
   if (::renameat2(descriptor_.number(), temporary.c_str(), descriptor_.number(), file.c_str(),
                   RENAME_NOREPLACE) == 0) {
     return true;
@@ -134,7 +134,7 @@ bool FileStore::take_name(const std::string& temporary, const std::string& file)
 std::optional<std::string> FileStore::find(const std::string& name) {
   const std::string file = file_of(name);
   const std::string path = path_of(file);
-  // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
+  // O_NONBLOCK: opening a pipe without a writer would block.
   const io::Descriptor found(::openat(descriptor_.number(), file.c_str(),
                                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (found.number() < 0) {
@@ -149,7 +149,7 @@ std::optional<std::string> FileStore::find(const std::string& name) {
 }
 
 void FileStore::remove_own() noexcept {
-  // What cannot be removed is a leftover, which the next job of this name reports.
+  // Ignore errors: the next job of this name reports a leftover file.
   for (const std::string& file : own_) ::unlinkat(descriptor_.number(), file.c_str(), 0);
   own_.clear();
 }

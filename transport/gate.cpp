@@ -20,25 +20,25 @@
 namespace hipress::transport {
 namespace {
 
-/// stop() takes effect within this time.
+/// Longest wait of one poll, and so the latency of stop().
 constexpr std::chrono::milliseconds kLongestPoll{50};
-/// The pause before the next attempt to connect to a rank; it doubles from the first to the second.
+/// Pause before the next attempt to connect to a rank, doubled from the first value to the second.
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kMaxPause{100};
 
-/// Bytes of fixed number that come or go piece by piece over a non-blocking socket.
+/// Fixed-length message that arrives or leaves piecewise over a non-blocking socket.
 template <std::size_t kBytes>
 class Pieces {
  public:
   std::array<std::byte, kBytes> bytes{};
 
   bool complete() const { return done_ == kBytes; }
-  /// Reads what is there. False if the connection is over, with the reason in errno: 0 if the other
-  /// end has closed it.
+  /// Reads the available bytes. False if the connection is over; errno holds the reason, 0 if the
+  /// other end closed it.
   bool receive(const Socket& from) {
     return move([&](std::byte* at, std::size_t n) { return ::recv(from.number(), at, n, 0); });
   }
-  /// Sends what fits. False if the connection is over.
+  /// Sends until the kernel's buffer is full. False if the connection is over.
   bool send(const Socket& to) {
     return move([&](const std::byte* at, std::size_t n) {
       return ::send(to.number(), at, n, MSG_NOSIGNAL);
@@ -69,7 +69,7 @@ pollfd polled(const Socket& socket, short events) {
 
 enum class Progress { kWaiting, kProven, kOver };
 
-/// One connection that somebody has made to this rank.
+/// Accepted connection during its authentication.
 class Visitor {
  public:
   Visitor(Socket socket, const Secret& secret, const std::string& address, Clock::time_point now)
@@ -107,7 +107,7 @@ class Visitor {
   Pieces<kAnswerBytes> answer_;
 };
 
-/// One attempt to connect to a rank.
+/// Attempt to connect to a rank.
 class Attempt {
  public:
   Attempt(const Secret& secret, const std::string& address, const Claim& claim,
@@ -136,7 +136,7 @@ class Attempt {
     const bool writes = nonce_.complete() && !claim_.complete();
     return polled(socket_, writes ? POLLOUT : POLLIN);
   }
-  /// Nobody listens there, or the network knows no way.
+  /// True if no process listens there, or there is no route.
   bool is_refused() const {
     return error_ == ECONNREFUSED || error_ == EHOSTUNREACH || error_ == ENETUNREACH;
   }
@@ -155,7 +155,7 @@ class Attempt {
   bool impostor_ = false;
 };
 
-/// One rank that is being connected to.
+/// Rank that is being connected to.
 struct Callee {
   std::string address;
   std::unique_ptr<Attempt> attempt;
@@ -163,7 +163,7 @@ struct Callee {
   std::chrono::milliseconds pause = kFirstPause;
 };
 
-/// One run of Gate::connect().
+/// Run of Gate::connect().
 class Connecting {
  public:
   Connecting(int rank, const Socket& listener, const std::string& address, const Secret& secret,
@@ -178,7 +178,7 @@ class Connecting {
   }
 
   bool done() const { return callees_.empty() && awaited_.empty(); }
-  /// A rank that is not yet connected.
+  /// Some rank that is not yet connected.
   int missing() const { return callees_.empty() ? awaited_.front() : callees_.begin()->first; }
   Gate::Connections take() { return std::move(connections_); }
 
@@ -209,7 +209,7 @@ class Connecting {
   }
 
   void accept_all(Clock::time_point now) {
-    // A limit, so that a crowd cannot keep this rank from serving the visitors that it has.
+    // Limited, so that a crowd cannot keep this rank from serving the visitors that it has.
     for (int accepted = 0; accepted < kMaxUnproven; ++accepted) {
       try {
         Socket socket = accept_from(listener_);
@@ -223,7 +223,7 @@ class Connecting {
     }
   }
 
-  /// Whether the visitor is finished: connected, or turned away.
+  /// True if the visitor is finished: connected, or turned away.
   bool advance(Visitor& visitor, Clock::time_point now) {
     const Progress progress = visitor.advance(now);
     if (progress != Progress::kProven) return progress == Progress::kOver;
@@ -238,7 +238,7 @@ class Connecting {
     return true;
   }
 
-  /// Whether the rank is connected now.
+  /// Advances the attempt; true once the rank is connected.
   bool advance(int peer, Callee& callee, Clock::time_point now) {
     if (!callee.attempt) {
       if (now < callee.next) return false;
@@ -262,9 +262,10 @@ class Connecting {
                                         callee.address, std::strerror(callee.attempt->error())));
     }
     if (callee.attempt->met_impostor()) {
-      throw PeerError(peer, fmt::format("rank {} asked for rank {} at {} and met somebody who does "
-                                        "not know the job's secret",
-                                        rank_, peer, callee.address));
+      throw PeerError(
+          peer,
+          fmt::format("rank {} asked for rank {} at {} and met a process without the job's secret",
+                      rank_, peer, callee.address));
     }
     callee.attempt.reset();
     callee.next = now + callee.pause + std::chrono::microseconds(jitter_() % 1000);
@@ -278,12 +279,12 @@ class Connecting {
   const Gate::Request& request_;
   std::vector<int> awaited_;
   std::map<int, Callee> callees_;
-  std::list<Visitor> visitors_;  ///< in the order in which they came
+  std::list<Visitor> visitors_;  ///< in order of arrival
   Gate::Connections connections_;
   std::minstd_rand jitter_{std::random_device{}()};
 };
 
-/// The error of a rank that itself lacks descriptors or memory.
+/// Error of this rank: it has no descriptors or memory left.
 PeerError own_fault(int rank, const std::system_error& error) {
   const bool descriptors = error.code() == std::errc::too_many_files_open ||
                            error.code() == std::errc::too_many_files_open_in_system;

@@ -8,7 +8,7 @@
 namespace hipress::transport {
 namespace {
 
-/// A longer text is a fault.
+/// Maximum length of a text in bytes; a longer one is a fault.
 constexpr std::uint64_t kLongestText = std::uint64_t{1} << 32;
 
 }  // namespace

@@ -12,25 +12,25 @@
 
 namespace hipress::transport {
 
-/// The text that a record carries.
+/// Text content of a record.
 std::string text_of(std::span<const std::byte> content);
 
-/// Texts of the all_gathers of one rank, as they come: the k-th of each rank belong together.
-/// Whoever owns it guards it.
+/// Texts of a rank's all_gather calls as they arrive: the k-th texts of all ranks belong together.
+/// Not synchronised; the owner locks.
 class Gathers {
  public:
   explicit Gathers(std::size_t ranks) : ranks_(ranks) {}
 
-  /// The number of this rank's next.
+  /// Number of this rank's next call.
   std::uint64_t next() { return next_++; }
-  /// A whole text, of this rank itself.
+  /// Adds this rank's own text.
   void add(std::uint64_t number, int rank, const std::string& text);
-  /// A piece of a rank's text. PeerError if it is out of place.
+  /// Adds a segment of a rank's text. PeerError if it is out of place.
   void add(int rank, const Record& record, std::span<const std::byte> content);
-  /// The first rank whose text is not complete; the number of ranks if all are.
+  /// First rank whose text is incomplete; the number of ranks if all are complete.
   int missing(std::uint64_t number) const;
   Clock::time_point progress(std::uint64_t number) const { return all_.at(number).progress; }
-  /// By rank, of one that lacks nothing, which is forgotten.
+  /// Removes a complete all_gather and returns its texts by rank.
   std::vector<std::string> take(std::uint64_t number);
 
  private:

@@ -31,14 +31,14 @@
 namespace hipress::transport {
 namespace {
 
-// Every pair of ranks has two connections, one per direction. On a shared one a rank's sending
-// thread, which writes to the socket under the pair's lock, and gloo's loop thread, which needs
-// that lock to read, get in each other's way: the loop spins. Two cost less than one (by a fifth,
-// for messages of 1 MiB); and a connection on which one side only writes can be closed without
-// losing what is still under way.
+// Every pair of ranks has two connections, one per direction. On a shared one, a rank's sending
+// thread writes to the socket under the pair's lock, and gloo's loop thread needs that lock to
+// read: the loop spins. Two connections cost a fifth less than one (messages of 1 MiB). A
+// connection on which only one side writes can also be closed without losing bytes that are under
+// way.
 //
-// Gloo's unbound buffers need the receiver's permission for every message, and search all
-// permissions outstanding, one by one, each time; bound buffers need neither.
+// Gloo's unbound buffers need the receiver's permission for every message and search all
+// outstanding permissions each time; bound buffers need neither.
 
 void ignore_sigpipe() {
   struct sigaction action {};
@@ -52,8 +52,8 @@ std::shared_ptr<gloo::transport::Device> open_device(const JobOptions& options) 
   const Address address = address_of(options.interface);
   if (loopback(options.interface).empty() && !options.insecure) {
     throw io::InputError(
-        fmt::format("transport gloo takes anybody who connects to {} for a rank: use tcp, or give "
-                    "`insecure` if nobody else can reach that network",
+        fmt::format("transport gloo accepts every connection to {} as a rank: use tcp, or give "
+                    "`insecure` if no one else can reach that network",
                     address.host()));
   }
   gloo::transport::tcp::attr attributes;
@@ -68,7 +68,7 @@ std::shared_ptr<gloo::transport::Device> open_device(const JobOptions& options) 
   }
 }
 
-/// Calls gloo and turns its errors into ours.
+/// Calls gloo and translates its exceptions.
 template <typename Call>
 void checked(const Call& call) {
   try {
@@ -106,17 +106,17 @@ class GlooWriter : public Writer {
 };
 
 void close_pairs(gloo::transport::Context& context) noexcept {
-  // A wait that times out is what makes gloo close all pairs of a context and wake all who wait for
-  // one. Closing a pair in so many words wakes nobody.
+  // A wait that times out makes gloo close all pairs of a context and wake all their waiters.
+  // Closing a pair explicitly wakes no waiter.
   try {
     std::byte nothing{};
     context.createUnboundBuffer(&nothing, sizeof nothing)->waitRecv(std::chrono::milliseconds(0));
   } catch (const std::exception&) {
-    return;  // as it should
+    return;  // expected
   }
 }
 
-/// What gloo's algorithms take: pairs that are connected already.
+/// Context for gloo's algorithms, made of connected pairs.
 class PairsContext : public gloo::Context {
  public:
   PairsContext(int own_rank, int ranks, std::shared_ptr<gloo::transport::Device> device,
@@ -127,7 +127,8 @@ class PairsContext : public gloo::Context {
   }
 };
 
-/// Of a type gloo uses but the size: it cuts between numbers, and has them added by a function.
+/// Sets the output with an integer type of `value_bytes`. Gloo uses only the type's size, to split
+/// between numbers; a function adds them.
 void set_values(gloo::AllreduceOptions& options, std::span<std::byte> values,
                 std::size_t value_bytes) {
   const auto as = [&]<class Number>(Number* numbers) {
@@ -174,8 +175,8 @@ class GlooCollective : public WireCollective, private ShardCollectives {
       return [&options] { gloo::allgather(options); };
     });
   }
-  /// As PyTorch does over gloo, which has no such collective: reduces everything, and takes its
-  /// shard.
+  /// Gloo has no reduce-scatter: all-reduces everything and copies this rank's shard, as PyTorch
+  /// does.
   void reduce_scatter(std::span<std::byte> all, std::span<std::byte> shard,
                       const Addition& addition) override {
     all_reduce(all, addition);
@@ -195,12 +196,12 @@ class GlooCollective : public WireCollective, private ShardCollectives {
   static std::uint8_t* as_bytes(std::span<std::byte> bytes) {
     return reinterpret_cast<std::uint8_t*>(bytes.data());
   }
-  /// Gloo only reads it, but has one kind of buffer for both directions.
+  /// Gloo has one buffer type for both directions; this one is only read.
   static std::uint8_t* writable(std::span<const std::byte> bytes) {
     return as_bytes({const_cast<std::byte*>(bytes.data()), bytes.size()});
   }
 
-  /// Runs what `prepare` returns, which calls gloo with the options that it was given.
+  /// Runs the algorithm that `prepare` returns for the options.
   template <class Options, class Prepare>
   void run(const Prepare& prepare) {
     checked([&] {
@@ -210,8 +211,8 @@ class GlooCollective : public WireCollective, private ShardCollectives {
       try {
         call();
       } catch (...) {
-        // Who wakes a buffer, another rank's thread or gloo's own, must be done with it before
-        // `options` destroys it; when all pairs are closed, they are.
+        // The thread that wakes a buffer, another rank's or gloo's own, must be done with it before
+        // `options` destroys it. Once all pairs are closed, it is.
         close();
         throw;
       }
@@ -242,7 +243,7 @@ class GlooWire : public Wire {
   }
 
   std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) override {
-    // Gloo only reads from it, but has one kind of buffer for both directions.
+    // Gloo has one buffer type for both directions; this one is only read.
     auto* const source = const_cast<std::byte*>(memory.data());
     return std::make_unique<GlooWriter>(
         pair(rank_, peer).createSendBuffer(slot, source, memory.size()));
@@ -257,7 +258,7 @@ class GlooWire : public Wire {
   using Context = std::shared_ptr<gloo::transport::Context>;
   class Connecting;
 
-  /// The end of this rank, which is `from` or `to`, of the connection that carries data between
+  /// This rank's end of the connection that carries data from `from` to `to`; this rank is one of
   /// them.
   gloo::transport::Pair& pair(int from, int to) const {
     return *(from < to ? upward_ : downward_)->getPair(from == rank_ ? to : from);
@@ -270,19 +271,19 @@ class GlooWire : public Wire {
   const int rank_;
   const int size_;
   const std::chrono::milliseconds timeout_;
-  std::shared_ptr<gloo::transport::Device> device_;  ///< with its loop thread
+  std::shared_ptr<gloo::transport::Device> device_;  ///< owns gloo's loop thread
   Context upward_;  ///< pairs that carry data from the lower to the higher rank
   Context downward_;
   std::mutex closing_;
   bool closed_ = false;
-  Context connecting_;     ///< of a collective that is being made
-  Rendezvous rendezvous_;  ///< made last: a rank that comes here lacks nothing
+  Context connecting_;     ///< context of a collective under construction
+  Rendezvous rendezvous_;  ///< made last: a rank at the rendezvous needs nothing more
 };
 
 GlooWire::Context GlooWire::make_pairs() {
   Context context = device_->createContext(rank_, size_);
-  // All deadlines are kept in session.cpp: gloo's close connections without saying which peer was
-  // late.
+  // session.cpp keeps all deadlines: gloo's timeouts close connections without saying which peer
+  // was late.
   context->setTimeout(gloo::kNoTimeout);
   for (int peer = 0; peer < size_; ++peer) {
     if (peer != rank_) context->createPair(peer);
@@ -290,7 +291,7 @@ GlooWire::Context GlooWire::make_pairs() {
   return context;
 }
 
-/// For every rank, this one included, the addresses of both pairs with it.
+/// Addresses of both pairs with every rank, this one included.
 std::vector<char> GlooWire::addresses() const {
   const int other = rank_ == 0 ? 1 : 0;
   const std::size_t length = upward_->getPair(other)->address().bytes().size();
@@ -349,8 +350,8 @@ void GlooWire::close() noexcept {
   for (const Context& context : {upward_, downward_}) close_pairs(*context);
 }
 
-/// Pairs for a collective, which close() also closes until they are connected: a rank that is lost
-/// meanwhile would be waited for without end.
+/// Pairs of a collective while they connect. close() closes them too: otherwise a rank lost
+/// meanwhile would be awaited for ever.
 class GlooWire::Connecting {
  public:
   explicit Connecting(GlooWire& wire) : wire_(wire), pairs_(wire.make_pairs()) {
@@ -399,7 +400,7 @@ std::shared_ptr<WireCollective> GlooWire::collective(const TellAll& tell_all) {
 }  // namespace
 
 Descriptors gloo_descriptors(int size) {
-  // A loop's own, and two while it takes in a connection.
+  // The loop's own descriptors, and two while it accepts a connection.
   constexpr std::int64_t kDevice = 4;
   const std::int64_t peers = size - 1;
   return {.connected = 2 * peers + kDevice, .collective = peers, .strangers = 0};

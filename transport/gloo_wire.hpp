@@ -6,11 +6,11 @@
 
 namespace hipress::transport {
 
-/// A wire over TCP, made of gloo's bound buffers. Also sets SIGPIPE to be ignored, if the process
-/// has not decided about it: gloo writes to sockets whose other end may be gone.
+/// A wire over TCP with gloo's bound buffers. Ignores SIGPIPE, unless the process has set its
+/// disposition: gloo writes to sockets whose other end may be gone.
 std::unique_ptr<Wire> make_gloo_wire(const JobOptions& options);
 
-/// Two connections with every other rank, and one more for a collective.
+/// Descriptors: two connections with every other rank, and one more per collective.
 Descriptors gloo_descriptors(int size);
 
 }  // namespace hipress::transport

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "claims are sent as they lie in memory");
 
-/// Changes with the protocol.
+/// Protocol identifier; changes with the protocol.
 constexpr std::string_view kMagic = "HIPRESS1";
 static_assert(kMagic.size() == 8);
 
@@ -26,12 +26,12 @@ Nonce make_nonce() {
 }
 
 void append(std::vector<std::byte>& bytes, std::span<const std::byte> more) {
-  // One by one: of an insert, GCC 12 warns that it may write out of bounds.
+  // No insert(): GCC 12 warns that it may write out of bounds.
   for (const std::byte byte : more) bytes.push_back(byte);
 }
 
-/// The bytes that both ends sign. All parts but the last have a fixed length, so that different
-/// greetings never give the same bytes.
+/// Bytes that both ends authenticate. All parts but the last have a fixed length, so different
+/// greetings give different bytes.
 std::vector<std::byte> make_transcript(std::span<const std::byte> nonce,
                                        std::span<const std::byte> claim,
                                        const std::string& address) {
@@ -42,7 +42,7 @@ std::vector<std::byte> make_transcript(std::span<const std::byte> nonce,
   return transcript;
 }
 
-/// Proofs of the two ends differ in `label`, so that neither can be sent back as the other's.
+/// HMAC of a transcript. The two ends use different labels, so a proof cannot be reflected.
 io::Digest prove(const Secret& secret, std::string_view label,
                  std::span<const std::byte> transcript) {
   std::vector<std::byte> signed_bytes;

@@ -24,35 +24,35 @@ namespace hipress::transport {
 // the one that was connected to, so a greeting cannot be passed on to another rank's port. The
 // bytes that follow on the connection are neither encrypted nor signed: see SECURITY.md.
 
-/// The secret of a job, the same on all its ranks.
+/// Secret of a job, the same on all its ranks.
 using Secret = std::vector<std::byte>;
 
 inline constexpr std::size_t kNonceBytes = 32;
 using Nonce = std::array<std::byte, kNonceBytes>;
 
-/// The connecting rank, the accepting rank, and what the connection is for.
+/// Connecting rank, accepting rank, and purpose of the connection.
 struct Claim {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::uint32_t purpose = 0;  ///< tells apart what connections of two ranks are for
+  std::uint32_t purpose = 0;  ///< distinguishes the connections of two ranks
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
-/// magic, from, to, purpose (little endian), nonce, HMAC.
+/// Size of a claim message: magic, from, to, purpose (little endian), nonce, HMAC.
 inline constexpr std::size_t kClaimBytes = 8 + 3 * 4 + kNonceBytes + 32;
 inline constexpr std::size_t kAnswerBytes = 32;
 
 /// The accepting rank's side, for one connection.
 class Acceptor {
  public:
-  /// `address` is where this rank listens, as it told the others.
+  /// `address` is this rank's listening address, as the others know it.
   Acceptor(const Secret& secret, std::string address);
 
   /// The first message.
   const Nonce& nonce() const { return nonce_; }
-  /// The claim in `message` if its sender knows the secret, else nothing.
+  /// Claim in `message` if its sender knows the secret, else nullopt.
   std::optional<Claim> verify(std::span<const std::byte, kClaimBytes> message);
-  /// The answer to the verified claim.
+  /// Answer to the verified claim.
   io::Digest answer() const;
 
  private:
@@ -65,12 +65,12 @@ class Acceptor {
 /// The connecting rank's side, for one connection.
 class Connector {
  public:
-  /// `address` is the one at which the other rank says that it listens.
+  /// `address` is the listening address that the other rank has published.
   Connector(const Secret& secret, std::string address, Claim claim);
 
-  /// The message to send after `nonce` has come.
+  /// Message to send in reply to `nonce`.
   std::array<std::byte, kClaimBytes> claim(std::span<const std::byte, kNonceBytes> nonce);
-  /// Whether the other end knows the secret.
+  /// True if the other end knows the secret.
   bool verify(std::span<const std::byte, kAnswerBytes> answer) const;
 
  private:

@@ -30,8 +30,9 @@ void Outbound::enqueue(Parcel parcel) {
 }
 
 void Outbound::drain() {
-  // Each caller adds one to the drains wanted. Whoever finds none before works until it has
-  // covered all that were wanted meanwhile; a request can thus not get lost between two threads.
+  // Each caller adds one to the count of requested drains. The caller that raises it from zero
+  // drains until it has covered all requests made meanwhile, so no request is lost between two
+  // threads.
   if (drains_wanted_.fetch_add(1) != 0) return;
   for (unsigned covered = 1; covered != 0;) {
     covered = drains_wanted_;
@@ -46,7 +47,7 @@ bool Outbound::send_segment() {
   {
     const std::lock_guard lock(queue_mutex_);
     if (queue_.empty() || broken_) return false;
-    parcel = &queue_.front();  // stays in place: only this thread removes
+    parcel = &queue_.front();  // stays in place: only this thread removes parcels
   }
   const std::size_t limit = parcel->writer != nullptr ? kSegmentBytes : kInlineBytes;
   const auto rest = parcel->content.subspan(sent_bytes_);
@@ -87,7 +88,7 @@ bool Outbound::has_space(std::size_t bytes, std::size_t reserve) {
 }
 
 void Outbound::post(Record record, std::span<const std::byte> content, Space space) {
-  if (!greeted_) return;  // nor wait for the lock, which hello() may hold for long
+  if (!greeted_) return;  // without waiting for the lock, which hello() may hold for long
   const std::lock_guard lock(ring_mutex_);
   if (broken_) return;
   const std::size_t kept = space == Space::kAny ? 0 : kRingReserve / 2;
@@ -118,7 +119,7 @@ void Outbound::post_locked(Record& record, std::span<const std::byte> content) {
 }
 
 void Outbound::put_in_ring(std::size_t offset, std::size_t bytes) {
-  // What the peer has consumed has certainly left, so these waits do not wait.
+  // Consumed records have left, so these waits return at once.
   for (; !unreaped_.empty() && unreaped_.front() <= freed_; unreaped_.pop_front()) ring_->wait();
   ring_->put(offset, bytes, offset);
   unreaped_.push_back(position_);
@@ -140,7 +141,7 @@ void Outbound::credit(std::uint64_t consumed) {
 void Outbound::flush() noexcept {
   int puts = 0;
   {
-    // Waiting without the lock: beats must go on, so that a peer that stalls now is noticed.
+    // Wait without the lock: heartbeats must continue, so that a stalled peer is noticed.
     const std::lock_guard lock(ring_mutex_);
     puts = static_cast<int>(unreaped_.size());
     unreaped_.clear();
@@ -177,7 +178,8 @@ Inbound::Arrived Inbound::next() {
       crc32c(arrived.content) != arrived.record.segment_crc) {
     wrong = "a segment that does not match its CRC";
   }
-  // Once the connection is over, nobody says how many records are still unread: the sequence does.
+  // Once the connection is over, the number of unread records is unknown; a wrong sequence number
+  // marks their end.
   if (!wrong.empty() && closed_) throw WireClosed("no more records");
   if (!wrong.empty()) throw std::runtime_error(std::string(wrong));
   last_footprint_ = footprint(arrived.content.size());

@@ -14,46 +14,45 @@
 
 namespace hipress::transport {
 
-/// Content on its way to one peer.
+/// Content to send to one peer.
 struct Parcel {
-  Record head = {};  ///< type, exchange, iteration and tag of all its records
+  Record head = {};  ///< fields common to all its records: type, exchange, iteration, tag
   std::span<const std::byte> content = {};
-  Writer* writer = nullptr;  ///< to the content's own window; null: it travels in the ring
-  std::shared_ptr<const void> keep_alive = {};  ///< owns the content, if nobody else does
+  Writer* writer = nullptr;  ///< writer to the content's own window; null: travels in the ring
+  std::shared_ptr<const void> keep_alive = {};  ///< owner of the content, if the parcel keeps it
   /// Called by the thread that sent the last segment, with the number of puts through `writer`.
   std::function<void(int puts)> sent = {};
 };
 
-/// The sending half of the connection to one peer: a queue of parcels, and the stream of records in
-/// the peer's ring. Records from the peer free ring space: their field `consumed` brings credits.
-/// Any thread may call any function. Only flush() waits for the peer.
+/// Sending half of the connection to one peer: a queue of parcels, and the stream of records in the
+/// peer's ring. Records from the peer return credits for ring space in their field `consumed`. Any
+/// thread may call any function. Only flush() waits for the peer.
 class Outbound {
  public:
   Outbound(Wire& wire, int peer, std::uint64_t job);
 
-  /// Tells the peer who this rank is, in a put that is padded to the length of the whole ring: Gloo
-  /// makes a connection's send buffer as large as its longest put so far, and with a small buffer
-  /// every few records would wait for Gloo's loop thread.
+  /// Sends the hello record, in a put that is padded to the length of the whole ring. Gloo makes a
+  /// connection's send buffer as large as its longest put so far; with a small buffer, every few
+  /// records would wait for Gloo's loop thread.
   void hello(int rank);
-  /// Appends to the queue; drain() sends.
+  /// Appends to the queue; drain() sends it.
   void enqueue(Parcel parcel);
-  /// Sends queued parcels, in order, as far as the peer's ring has space. One thread at a time does
-  /// that: a second one returns at once, and the first sends for it.
+  /// Sends queued parcels in order until the peer's ring is full. One thread at a time drains: a
+  /// second call returns at once, and the first thread sends for it.
   void drain();
-  /// Sends a record past the queue, if hello() has been and the ring has space for it. `content` is
-  /// inline.
+  /// Sends a record past the queue. Drops it before hello(), or if the ring has no space. `content`
+  /// is inline.
   enum class Space { kAny, kKeepSomeForAborts };
   void post(Record record, std::span<const std::byte> content, Space space);
-  /// Tells the peer how much of the ring of this rank it may write again, when that has become
-  /// much.
+  /// Returns ring credits to the peer once enough of this rank's ring is free.
   void grant(std::uint64_t consumed);
-  /// The peer has consumed its ring up to here.
+  /// Notes the position up to which the peer has consumed its ring.
   void credit(std::uint64_t consumed);
-  /// Waits until all records posted have left, or the connection is over.
+  /// Waits until all posted records have left, or the connection is over.
   void flush() noexcept;
-  /// Drops the queue; when it returns, no content of a parcel is read any more, nor will be.
+  /// Drops the queue. After it returns, no parcel's content is read.
   void stop() noexcept;
-  /// A put failed: the connection is over, at least in this direction.
+  /// True if a put failed: the connection is over, at least in this direction.
   bool broken() const { return broken_; }
 
  private:
@@ -67,42 +66,42 @@ class Outbound {
 
   const std::uint64_t job_;
   std::atomic<bool> broken_ = false;
-  std::atomic<bool> greeted_ = false;          ///< hello() is through
-  std::atomic<std::uint64_t> consumed_ = 0;    ///< of the ring that the peer writes to
-  std::atomic<std::uint64_t> advertised_ = 0;  ///< what of that the peer was told
+  std::atomic<bool> greeted_ = false;          ///< hello() has been sent
+  std::atomic<std::uint64_t> consumed_ = 0;    ///< position up to which this rank read its ring
+  std::atomic<std::uint64_t> advertised_ = 0;  ///< last such position sent to the peer
 
   std::mutex queue_mutex_;
   std::deque<Parcel> queue_;
   std::atomic<bool> idle_ = true;  ///< the queue is empty
   std::atomic<unsigned> drains_wanted_ = 0;
 
-  // Of the parcel in front; touched by the draining thread only.
+  // Progress of the first parcel; used by the draining thread only.
   std::size_t sent_bytes_ = 0;
   int puts_ = 0;
 
   std::mutex ring_mutex_;
-  std::vector<std::byte> staging_;  ///< the peer's ring, as written by this rank
+  std::vector<std::byte> staging_;  ///< local copy of the peer's ring
   std::unique_ptr<Writer> ring_;
   std::uint64_t sequence_ = 0;
-  std::uint64_t position_ = 0;          ///< in the stream of records
-  std::uint64_t freed_ = 0;             ///< up to here the peer has consumed
-  std::deque<std::uint64_t> unreaped_;  ///< positions at which records end that were not waited for
+  std::uint64_t position_ = 0;          ///< next position in the stream of records
+  std::uint64_t freed_ = 0;             ///< position up to which the peer has consumed
+  std::deque<std::uint64_t> unreaped_;  ///< end positions of records not yet waited for
 };
 
-/// The receiving half: the ring that one peer writes to.
+/// Receiving half: the ring that one peer writes to.
 class Inbound {
  public:
   Inbound(Wire& wire, int peer, std::uint64_t job);
 
-  /// The next record, and its content if that is inline. Valid until release().
+  /// A record, and its content if inline. Valid until release().
   struct Arrived {
     Record record;
     std::span<const std::byte> content;
   };
-  /// Waits for it. std::runtime_error saying what is wrong with it; WireClosed when no more will
-  /// come.
+  /// Waits for the next record. std::runtime_error describes an invalid record; WireClosed if no
+  /// more will arrive.
   Arrived next();
-  /// Gives the ring space of the last record back, and returns all that was given back so far.
+  /// Frees the ring space of the last record. Returns the total freed so far, in bytes.
   std::uint64_t release();
 
  private:
@@ -111,7 +110,7 @@ class Inbound {
   const std::uint64_t job_;
   std::vector<std::byte> memory_;
   std::unique_ptr<Window> window_;
-  bool closed_ = false;  ///< only what had arrived before is left
+  bool closed_ = false;  ///< the connection is over; records that arrived before are left
   std::uint64_t sequence_ = 0;
   std::uint64_t position_ = 0;
   std::size_t last_footprint_ = 0;

@@ -4,8 +4,8 @@
 
 namespace hipress::transport {
 
-/// Where a rank with this JobOptions::interface listens, if that is the host's loopback, where no
-/// other host reaches it: its address, or the interface as it was given; else empty.
+/// Loopback address for this JobOptions::interface: "127.0.0.1" if it is empty, `interface` itself
+/// if it is a loopback address or interface, else empty: other hosts can reach the rank.
 std::string loopback(const std::string& interface);
 
 }  // namespace hipress::transport

@@ -17,11 +17,11 @@
 namespace hipress::transport {
 namespace {
 
-/// One direction between two ranks.
+/// One direction of a connection between two ranks.
 struct Direction {
   struct Exposed {
     std::span<std::byte> memory;
-    int puts = 0;  ///< completed and not waited for
+    int puts = 0;  ///< completed puts not yet waited for
   };
 
   std::mutex mutex;
@@ -32,7 +32,7 @@ struct Direction {
   void put(int slot, std::span<const std::byte> source, std::size_t offset) {
     const std::lock_guard lock(mutex);
     if (closed) throw WireClosed("closed");
-    if (!windows.contains(slot)) {  // its owner has taken it back
+    if (!windows.contains(slot)) {  // its owner has withdrawn it
       closed = true;
       changed.notify_all();
       throw WireClosed("closed");
@@ -59,7 +59,7 @@ struct Direction {
   }
 };
 
-/// All directions of a job, by sender and receiver.
+/// Connections of a job, by sender and receiver.
 struct Fabric {
   std::mutex mutex;
   std::map<std::pair<int, int>, std::shared_ptr<Direction>> directions;
@@ -72,12 +72,12 @@ struct Fabric {
   }
 };
 
-/// Where the ranks of a job meet to add: the last to come sums in rank order, then all copy.
+/// All-reduce of a job's ranks: the last to arrive sums in rank order, then all copy.
 struct Adder {
   std::mutex mutex;
   std::condition_variable changed;
   bool closed = false;
-  std::uint64_t sums = 0;  ///< complete
+  std::uint64_t sums = 0;  ///< number of completed sums
   std::map<int, std::span<const std::byte>> present;
   int to_copy = 0;
   std::vector<std::byte> sum;
@@ -86,7 +86,7 @@ struct Adder {
     std::unique_lock lock(mutex);
     const auto wait = [&](const auto& until) {
       changed.wait(lock, [&] { return closed || until(); });
-      if (!until()) throw WireClosed("closed");  // a rank that has its sum may have left
+      if (!until()) throw WireClosed("closed");  // a rank that has its sum may have left already
     };
     wait([&] { return to_copy == 0; });
     const std::uint64_t mine = sums;
@@ -164,7 +164,7 @@ class MemoryWriter : public Writer {
   void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) override {
     direction_->put(slot_, memory_.subspan(offset, bytes), window_offset);
   }
-  void wait() override {}  // a put is done when it returns
+  void wait() override {}  // put() copies synchronously
 
  private:
   std::shared_ptr<Direction> direction_;
@@ -189,7 +189,7 @@ class MemoryWire : public Wire {
   }
   std::shared_ptr<WireCollective> collective(const TellAll& tell_all) override {
     const auto adder = shared_by_name<Adder>(fmt::format("{}/{}", name_, collectives_++));
-    tell_all({});  // from here on all ranks hold it
+    tell_all({});  // from here on, all ranks hold the adder
     return std::make_shared<MemoryCollective>(rank_, size_, adder);
   }
   bool takes_windows_back() const override { return true; }

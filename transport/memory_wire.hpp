@@ -6,8 +6,7 @@
 
 namespace hipress::transport {
 
-/// A wire between ranks that are threads of one process: puts are copies. Only with a "local:"
-/// rendezvous.
+/// A wire between threads of one process: puts are copies. Needs a "local:" rendezvous.
 std::unique_ptr<Wire> make_memory_wire(const JobOptions& options);
 
 }  // namespace hipress::transport

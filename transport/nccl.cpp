@@ -12,16 +12,15 @@ namespace {
 
 using Kind = NcclOperation::Kind;
 
-/// NCCL mostly takes a group over within so long; a sleep would then be most of the wait, and what
-/// else the caller has to issue waits behind it. Longer: a core is kept busy for longer.
+/// Time of spinning until NCCL accepts a group; it mostly does within this. A sleep would be most
+/// of the wait and delay later groups. Longer: keeps a core busy for longer.
 constexpr auto kSpin = std::chrono::microseconds(200);
 
-/// After that, between two looks at what NCCL does. Shorter: groups are issued sooner; longer:
-/// fewer calls.
-constexpr auto kPause = std::chrono::microseconds(20);
+/// Pause between two polls after that. Shorter: groups are issued sooner; longer: fewer calls.
+constexpr auto kNcclPause = std::chrono::microseconds(20);
 
-/// The control plane notices a process that has died within milliseconds; one that answers no more
-/// takes it longer, and then the deadline here may be the first to pass.
+/// Extra wait for the control plane's verdict. It notices a dead process within milliseconds. A
+/// hung one takes longer, and then the deadline here may pass first.
 constexpr double kGrace_s = 0.5;
 
 std::chrono::nanoseconds from_s(double seconds) {
@@ -63,7 +62,7 @@ NcclCommunicator::~NcclCommunicator() {
     const auto deadline = Clock::now() + from_s(std::min(timeout_s_, kGrace_s));
     NcclStatus status = link_->finish();
     while (status.state == NcclState::kBusy && Clock::now() < deadline) {
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kNcclPause);
       status = link_->status();
     }
     if (status.state == NcclState::kReady) return;
@@ -72,8 +71,8 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 void NcclCommunicator::connect(NcclLibrary& library) {
-  // Every rank says what it has, rank 0 the id too: versions that differ do not understand each
-  // other, and NCCL would not say so in time.
+  // Gather every rank's NCCL version, and rank 0's id. Different versions do not understand each
+  // other, and NCCL would not report that in time.
   const bool first = control_.rank() == 0;
   const std::vector<std::string> texts = control_.all_gather(
       fmt::format("{} {}", library.version(), first ? library.new_id() : std::string()));
@@ -115,12 +114,12 @@ void NcclCommunicator::settle(NcclStatus status, std::span<const NcclOperation> 
     if (waited < kSpin) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kNcclPause);
     }
     status = link_->status();
   }
   if (status.state == NcclState::kReady) return;
-  // A rank that dies breaks connections of NCCL's and of the control plane's, which names it.
+  // A dead rank breaks connections of NCCL and of the control plane; the latter names it.
   if (const auto failure = hear_of_failure()) fail(failure->culprit, failure->what(), awaited);
   const int culprit = status.remote ? likely_culprit(awaited) : control_.rank();
   fail(culprit, fmt::format("NCCL on rank {}: {}", control_.rank(), status.why), awaited);
@@ -131,9 +130,9 @@ void NcclCommunicator::give_up(std::span<const NcclOperation> awaited) {
   if (const auto silent = control_.silence()) fail(silent->culprit, silent->what(), awaited);
   if (awaited.empty()) {
     fail(control_.rank(),
-         fmt::format("NCCL connects no ranks, for {} s; rank {} was the first to give up, and no "
-                     "rank is known to be at fault: NCCL_DEBUG=WARN tells what NCCL does, and "
-                     "`interface` on which network",
+         fmt::format("NCCL has connected no ranks for {} s; rank {} was the first to give up, and "
+                     "no rank is known to be at fault: NCCL_DEBUG=WARN shows NCCL's progress, and "
+                     "`interface` sets its network",
                      timeout_s_, control_.rank()),
          awaited);
   }
@@ -148,9 +147,9 @@ void NcclCommunicator::give_up(std::span<const NcclOperation> awaited) {
 void NcclCommunicator::fail(int culprit, const std::string& reason,
                             std::span<const NcclOperation> awaited) {
   failed_ = true;
-  control_.abort(culprit, reason);  // first: the others wait meanwhile
+  control_.abort(culprit, reason);  // first, since the others are waiting
   if (link_) link_->abort();
-  // Of several failures at once, the one that all ranks have agreed on.
+  // Prefer the failure that all ranks have agreed on.
   if (const auto agreed = hear_of_failure()) {
     throw PeerError(agreed->culprit, agreed->what(), tags_from(agreed->culprit, awaited),
                     agreed->loss);

@@ -11,39 +11,39 @@
 
 namespace hipress::transport {
 
-/// One rank's end of the job's one NCCL communicator. An endpoint of another transport is its
-/// control plane: it passes the communicator's id to all ranks, and reports a failure of NCCL or
-/// its own to all ranks. A failure that it learns of ends waits for NCCL here. So all ranks name
-/// the same culprit, and every one of them aborts: NCCL alone would wait for ever.
+/// One rank's end of the job's NCCL communicator. An endpoint of another transport is its control
+/// plane: it distributes the communicator's id, reports this rank's and NCCL's failures to all
+/// ranks, and ends waits for NCCL when another rank fails. So all ranks name the same culprit and
+/// all abort; NCCL alone would wait for ever.
 ///
-/// NCCL runs what a rank issues in the order of its calls; every rank must keep one order, as
+/// NCCL runs operations in the order of the calls, which must be the same on every rank;
 /// runtime/rounds.hpp derives it. Used by one thread at a time.
 class NcclCommunicator {
  public:
-  /// Returns when all ranks have joined; all must call it. The GPU is the calling thread's current
-  /// one. PeerError names a rank that does not come, or whose NCCL fails. If NCCL does not connect
-  /// the ranks within `timeout_s`, nobody knows which one is at fault: the culprit is then the rank
-  /// that was the first to give up, and the text says so.
+  /// Collective: returns when all ranks have joined, each with the calling thread's current GPU.
+  /// PeerError names a rank that does not come, or whose NCCL fails. If NCCL does not connect the
+  /// ranks within `timeout_s`, the cause is unknown: the culprit is then the first rank that gave
+  /// up, and the text says so.
   NcclCommunicator(Endpoint& control, NcclLibrary& library, double timeout_s);
-  /// Leaves in good order, or aborts if the job has failed.
+  /// Leaves in good order; aborts if the job has failed.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// This rank has failed: what is under way is to end without the others.
+  /// Marks this rank as failed: pending operations end without the others.
   void abandon() noexcept { failed_ = true; }
 
-  /// Enqueues a group on a CUDA stream, and returns when NCCL has accepted it, before the group is
-  /// done. The first message between two ranks also makes their connection, which takes longer.
-  /// PeerError as check(), and when NCCL has not accepted the group within the timeout.
+  /// Enqueues a group on a CUDA stream. Returns when NCCL has accepted it, before it completes. The
+  /// first message between two ranks also connects them, which takes longer. PeerError as check(),
+  /// and if NCCL does not accept the group within the timeout.
   void issue(std::span<const NcclOperation> group, void* stream);
 
-  /// To be called while waiting for what was issued: throws PeerError when NCCL or another rank has
-  /// failed. `awaited` is a group under way, for the error.
+  /// Polls for failures; call it while waiting for issued groups. PeerError if NCCL or another rank
+  /// has failed. `awaited` is a pending group, for the error.
   void check(std::span<const NcclOperation> awaited);
 
-  /// Nothing happens any more: ends the job on all ranks, with the rank whose message of `awaited`
-  /// does not come as culprit, unless the control plane knows better. Not without any awaited.
+  /// Aborts the job on all ranks after a stall. The culprit is the rank whose message in `awaited`
+  /// is missing, unless the control plane knows better. `awaited` must not be empty.
   [[noreturn]] void give_up(std::span<const NcclOperation> awaited);
 
  private:
@@ -52,7 +52,7 @@ class NcclCommunicator {
   [[noreturn]] void fail(int culprit, const std::string& reason,
                          std::span<const NcclOperation> awaited);
   std::optional<PeerError> known_failure();
-  /// Waits a little for a report from a rank with direct evidence.
+  /// Waits up to the grace time for a report from a rank with direct evidence.
   std::optional<PeerError> hear_of_failure();
   int likely_culprit(std::span<const NcclOperation> awaited) const;
   std::vector<std::uint32_t> tags_from(int culprit, std::span<const NcclOperation> awaited) const;
@@ -63,8 +63,8 @@ class NcclCommunicator {
   bool failed_ = false;
 
   std::mutex mutex_;
-  std::optional<PeerError> failure_;    ///< what the control plane says
-  std::unique_ptr<Exchange> listener_;  ///< without messages; last: its threads set failure_
+  std::optional<PeerError> failure_;    ///< failure reported by the control plane
+  std::unique_ptr<Exchange> listener_;  ///< no messages; last: its threads set failure_
 };
 
 }  // namespace hipress::transport

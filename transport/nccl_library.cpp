@@ -14,22 +14,22 @@
 namespace hipress::transport {
 namespace {
 
-/// What NcclValues are to NCCL, in their order.
+/// NCCL's type and size in bytes for each NcclValues, in that order.
 struct Values {
   ncclDataType_t type;
   std::size_t bytes;
 };
 constexpr Values kValues[] = {{ncclFloat32, 4}, {ncclFloat16, 2}, {ncclBfloat16, 2}};
 
-/// ncclAlltoAll, which NCCL has from 2.28 on.
+/// ncclAlltoAll, available from NCCL 2.28 on.
 using AllToAll = ncclResult_t (*)(const void* from, void* to, std::size_t count,
                                   ncclDataType_t type, ncclComm_t comm, cudaStream_t stream);
 
-/// NCCL's functions, from the library as it was found.
+/// NCCL's functions, resolved from the library.
 struct Functions {
   decltype(&ncclAllGather) all_gather;
   decltype(&ncclAllReduce) all_reduce;
-  AllToAll all_to_all;  ///< null: messages do it
+  AllToAll all_to_all;  ///< null: use messages
   decltype(&ncclCommAbort) abort;
   decltype(&ncclCommDestroy) destroy;
   decltype(&ncclCommFinalize) finalize;
@@ -45,7 +45,7 @@ struct Functions {
   decltype(&ncclReduceScatter) reduce_scatter;
   decltype(&ncclSend) send;
 
-  /// Takes them from a library; the name of one that is missing, or nothing.
+  /// Resolves the functions; returns the name of a missing one, else an empty text.
   std::string take(void* library) {
     std::string missing;
     const auto find_any = [&](const char* name, auto& function) {
@@ -155,7 +155,7 @@ class SystemLink : public NcclLink {
     return ncclInternalError;
   }
 
-  /// By NCCL's own, or by messages, which is what that does: the group that is open makes them one.
+  /// Uses ncclAlltoAll where available, else messages, which the open group makes one operation.
   ncclResult_t all_to_all(const NcclOperation& operation, std::size_t shard, cudaStream_t stream) {
     if (nccl_.all_to_all != nullptr) {
       return nccl_.all_to_all(operation.memory, operation.into, shard, ncclChar, comm_, stream);
@@ -175,7 +175,7 @@ class SystemLink : public NcclLink {
   NcclStatus status_of(ncclResult_t result) {
     if (result == ncclInProgress) return {NcclState::kBusy, {}};
     if (result == ncclSuccess) {
-      // Destroying a communicator that has come to its end does not wait.
+      // Destroying a finalized communicator does not block.
       if (finishing_ && comm_ != nullptr) {
         nccl_.destroy(comm_);
         comm_ = nullptr;
@@ -191,7 +191,7 @@ class SystemLink : public NcclLink {
   const Functions& nccl_;
   const std::size_t rank_, size_;
   ncclComm_t comm_ = nullptr;
-  ncclResult_t started_ = ncclSuccess;  ///< what making it returned
+  ncclResult_t started_ = ncclSuccess;  ///< result of its creation
   bool finishing_ = false;
 };
 

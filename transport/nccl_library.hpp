@@ -8,82 +8,81 @@
 
 namespace hipress::transport {
 
-/// What NCCL sums.
+/// Number type of a sum.
 enum class NcclValues : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
 
-/// One rank's part of a group: memory is the GPU's.
+/// One rank's part of an operation in a group. Pointers are device memory.
 struct NcclOperation {
   enum class Kind : std::uint8_t {
     kSend,
     kReceive,
-    // Of all ranks; in `memory`, which rank's shard is the rank-th of as many equal ones:
+    // Collectives. `memory` holds equal shards, one per rank in rank order.
     kAllReduce,      ///< sums all values
-    kAllGather,      ///< fills all shards from this rank's own
-    kReduceScatter,  ///< sums this rank's own shard; the others' hold what this rank adds to them
-    kAllToAll,       ///< gives each rank its shard, for the one of this rank in its `into`
+    kAllGather,      ///< sends this rank's shard and fills the others
+    kReduceScatter,  ///< sums into this rank's shard; the others hold this rank's summands
+    kAllToAll,       ///< sends shard i to rank i; receives into `into`
   };
   Kind kind = Kind::kSend;
-  int peer = 0;           ///< of a message
-  std::uint32_t tag = 0;  ///< names the message, or the collective, in errors
+  int peer = 0;           ///< peer of a message
+  std::uint32_t tag = 0;  ///< name of the message or the collective in errors
   void* memory = nullptr;
-  std::int64_t bytes = 0;                    ///< of a collective: of all shards together
-  NcclValues values = NcclValues::kFloat32;  ///< of what is summed
-  void* into = nullptr;                      ///< of an all-to-all; as long as `memory`, and apart
+  std::int64_t bytes = 0;                    ///< size; for a collective, of all shards together
+  NcclValues values = NcclValues::kFloat32;  ///< type of the summed values
+  void* into = nullptr;  ///< all-to-all: destination, as long as `memory`, not overlapping
 };
 
 enum class NcclState : std::uint8_t { kReady, kBusy, kFailed };
 
-/// What NCCL says of a communicator.
+/// State of a communicator.
 struct NcclStatus {
   NcclState state = NcclState::kReady;
-  std::string why;      ///< kFailed: in NCCL's words
-  bool remote = false;  ///< kFailed: another rank's doing, as far as NCCL can tell
+  std::string why;      ///< kFailed: NCCL's error text
+  bool remote = false;  ///< kFailed: NCCL blames another rank
 };
 
-/// A communicator of NCCL's, in its non-blocking configuration: no call waits for another rank. Not
-/// for several threads at a time.
+/// A non-blocking NCCL communicator: no call waits for another rank. Used by one thread at a time.
 class NcclLink {
  public:
-  /// Frees it; aborts it unless finish() has brought it to its end.
+  /// Destroys the communicator; aborts it unless finish() has completed.
   virtual ~NcclLink() = default;
   virtual NcclStatus status() = 0;
-  /// Enqueues a group on a CUDA stream. What is issued while the communicator is busy is an error.
+  /// Enqueues a group on a CUDA stream. It is an error to call this while the communicator is busy.
   virtual NcclStatus issue(std::span<const NcclOperation> group, void* stream) = 0;
-  /// Starts to leave in good order; ready when all has been done.
+  /// Starts to leave in good order; the state is kReady when all operations are done.
   virtual NcclStatus finish() = 0;
-  /// Ends what is under way: kernels on the GPU return. Nothing but destruction comes after.
+  /// Aborts pending operations: kernels on the GPU return. Only destruction may follow.
   virtual void abort() noexcept = 0;
 };
 
-/// NCCL as this process found it; thread-safe.
+/// The NCCL library that this process has loaded; thread-safe.
 class NcclLibrary {
  public:
   virtual ~NcclLibrary() = default;
-  virtual int version() const = 0;  ///< as NCCL codes it: 22809 is 2.28.9
-  /// A text that rank 0 gives to all. io::RunError if NCCL cannot make one.
+  virtual int version() const = 0;  ///< in NCCL's coding: 22809 is 2.28.9
+  /// Unique id of a communicator, which rank 0 distributes. io::RunError if NCCL fails.
   virtual std::string new_id() = 0;
-  /// Starts to make the communicator on the thread's current GPU, and returns while it is made.
+  /// Starts to create a communicator on the thread's current GPU; does not wait until it is ready.
   virtual std::unique_ptr<NcclLink> join(const std::string& id, int rank, int size) = 0;
 };
 
-/// The least version that has all that is needed: 2.20.
+/// Minimum version: 2.20.
 inline constexpr int kMinNccl = 22000;
 
-/// What NCCL_SOCKET_IFNAME must say for an interface of this host, given by its name or by an
-/// address of its; empty: loopback. io::InputError if there is none such.
+/// Value of NCCL_SOCKET_IFNAME for an interface of this host, given by its name or by one of its
+/// addresses; empty: loopback. io::InputError if there is no such interface.
 std::string nccl_interface(const std::string& interface);
 
-/// Binds NCCL to that interface, as gloo is: for its bootstrap and for messages that it moves
-/// through sockets. By default NCCL would choose one itself. If the user has set
-/// NCCL_SOCKET_IFNAME, that holds. To be called before the first call of NCCL, by the only thread.
+/// Binds NCCL's bootstrap and socket messages to that interface, through NCCL_SOCKET_IFNAME; a
+/// value that the user has set takes precedence. By default NCCL would choose an interface itself.
+/// Call it before the first call of NCCL, while the process has one thread.
 void bind_nccl(const std::string& interface);
 
-/// NCCL from a file. io::InputError that says what was tried if there is none or it is too old, or
-/// if this build does not know NCCL.
+/// Loads NCCL from a file. io::InputError, with the names tried, if it is missing or too old, or if
+/// this build has no NCCL support.
 std::unique_ptr<NcclLibrary> load_nccl(const std::string& file);
 
-/// The system's NCCL, loaded when first asked for, so that nothing else needs it to be there:
-/// libnccl.so.2 as the loader finds it, or from HIPRESS_NCCL, a file. Errors as load_nccl().
+/// The system's NCCL, loaded on first use, so nothing else depends on it: libnccl.so.2 as the
+/// loader finds it, or the file that HIPRESS_NCCL names. Errors as load_nccl().
 NcclLibrary& nccl_library();
 
 }  // namespace hipress::transport

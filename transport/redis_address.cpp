@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kPlain = "redis://", kTls = "rediss://";
 
-/// A whole text that is a number from `least` to `most`.
+/// Parses all of `text` as a number from `least` to `most`.
 std::optional<int> number(std::string_view text, int least, int most) {
   int value = 0;
   const char* const end = text.data() + text.size();
@@ -85,7 +85,7 @@ RedisAddress parse_redis_address(std::string_view url) {
   RedisAddress address;
   address.tls = url.starts_with(kTls);
   std::string_view rest = url.substr((address.tls ? kTls : kPlain).size());
-  // The last one: a password may have others, though it should have them as %40.
+  // The last '@': a password may contain others, although it should encode them as %40.
   if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
     take_user(rest.substr(0, at), address);
     rest = rest.substr(at + 1);
@@ -94,7 +94,7 @@ RedisAddress parse_redis_address(std::string_view url) {
   take_host(rest.substr(0, slash), address);
   if (slash == std::string_view::npos || slash + 1 == rest.size()) return address;
   const std::optional<int> database = number(rest.substr(slash + 1), 0, 1'000'000);
-  if (!database) throw std::invalid_argument("what follows the '/' is not a database's number");
+  if (!database) throw std::invalid_argument("the text after the '/' is not a database's number");
   address.database = *database;
   return address;
 }
@@ -103,7 +103,7 @@ std::string without_password(const std::string& rendezvous) {
   if (rendezvous.starts_with("file:") || rendezvous.starts_with("local:")) return rendezvous;
   const std::size_t at = rendezvous.rfind('@');
   if (at == std::string::npos) return rendezvous;
-  // Also of a kind that is none, which may be a mistyped one.
+  // Unknown schemes too: they may be mistyped.
   const std::size_t scheme = rendezvous.find("://");
   const std::size_t begin = scheme == std::string::npos || scheme > at ? 0 : scheme + 3;
   return rendezvous.substr(0, begin) + "***" + rendezvous.substr(at);

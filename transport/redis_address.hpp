@@ -5,25 +5,25 @@
 
 namespace hipress::transport {
 
-/// What a URL says of a Redis.
+/// Address of a Redis server.
 struct RedisAddress {
   bool tls = false;
   std::string host;
-  int port = 6379;  ///< Redis' own default
+  int port = 6379;  ///< Redis' default port
   std::string user, password;
   int database = 0;
 };
 
-/// Parses "redis://host:port", or "rediss://host:port" for TLS. "user:password@", ":password@" or
-/// "user@" stands before the host where the server asks for it (%XX stands for a byte), and
-/// "/database" after the port. Port, user, password and database are optional; an IPv6 address
-/// stands in brackets. std::invalid_argument says what is wrong, without the URL.
+/// Parses "redis://host:port", or "rediss://host:port" for TLS. Optional: "user:password@",
+/// ":password@" or "user@" before the host, in which %XX encodes a byte; the port; and "/database"
+/// after it. An IPv6 address needs brackets. std::invalid_argument describes the mistake without
+/// repeating the URL.
 RedisAddress parse_redis_address(std::string_view url);
 
-/// Whether the rendezvous is a Redis.
+/// True if the rendezvous is a Redis URL.
 bool names_redis(std::string_view rendezvous);
 
-/// The rendezvous for messages: what may be a user's name and password is left out.
+/// Rendezvous for messages, with a possible user name and password replaced by ***.
 std::string without_password(const std::string& rendezvous);
 
 }  // namespace hipress::transport

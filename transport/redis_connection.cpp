@@ -27,7 +27,8 @@ namespace {
 
 constexpr std::size_t kBlock = 16384;
 
-/// Waits until the socket is ready for `events`, or has failed, which the next call tells.
+/// Waits until the socket is ready for `events` or has failed; the next call on it reports the
+/// failure.
 void wait_for(int socket, short events, Clock::time_point until) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
@@ -57,7 +58,7 @@ void send_all(int socket, std::string_view bytes, Clock::time_point until) {
 
 std::size_t receive_some(int socket, std::span<char> into, Clock::time_point until) {
   for (;;) {
-    // First, so that a server that never pauses does not outlast the deadline.
+    // Wait first, so that a server that sends without pause does not outlast the deadline.
     wait_for(socket, POLLIN, until);
     const ssize_t got = ::recv(socket, into.data(), into.size(), 0);
     if (got > 0) return static_cast<std::size_t>(got);
@@ -84,7 +85,7 @@ Addresses look_up(const RedisAddress& address) {
   return {found, ::freeaddrinfo};
 }
 
-/// A socket that is connected to the address; none, with `error` set to an errno, if that fails.
+/// Connects to the address. On failure returns an empty socket and sets `error` to an errno.
 Socket connect_to(const addrinfo& to, Clock::time_point until, int& error) {
   Socket made(
       [&] { return ::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
@@ -101,7 +102,7 @@ Socket connect_to(const addrinfo& to, Clock::time_point until, int& error) {
     }
   }
   if (error != 0) return {};
-  constexpr int kOn = 1;  // questions and answers are small
+  constexpr int kOn = 1;  // requests and replies are small
   ::setsockopt(made.number(), IPPROTO_TCP, TCP_NODELAY, &kOn, sizeof kOn);
   return made;
 }
@@ -114,8 +115,8 @@ std::string tls_reason() {
 
 }  // namespace
 
-/// OpenSSL between this process and the socket. It reads and writes memory only, so that all
-/// waiting is done in one place, and a closed socket raises no SIGPIPE.
+/// TLS session through OpenSSL's memory buffers: all waiting is done in one place, and a closed
+/// socket raises no SIGPIPE.
 class RedisConnection::Tls {
  public:
   Tls(int socket, const RedisAddress& address, const std::string& authorities)
@@ -160,7 +161,7 @@ class RedisConnection::Tls {
     }
   }
 
-  /// The certificate must be this host's.
+  /// Requires a certificate for this host.
   void expect(const std::string& host) {
     std::array<unsigned char, sizeof(in6_addr)> ignored{};
     if (::inet_pton(AF_INET, host.c_str(), ignored.data()) == 1 ||
@@ -172,7 +173,7 @@ class RedisConnection::Tls {
     require(SSL_set_tlsext_host_name(ssl_.get(), host.c_str()) == 1);
   }
 
-  /// Repeats `action` while it wants more from the server.
+  /// Repeats `action` while OpenSSL needs more data from the server.
   template <typename Action>
   int run(const Action& action, Clock::time_point until) {
     for (;;) {
@@ -189,7 +190,7 @@ class RedisConnection::Tls {
     }
   }
 
-  /// Sends what OpenSSL has written.
+  /// Sends OpenSSL's pending output.
   void pass_on(Clock::time_point until) {
     std::array<char, kBlock> block;
     for (;;) {
@@ -238,7 +239,7 @@ void RedisConnection::connect(const RedisAddress& address, Clock::time_point unt
   int error = 0;
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) ++untried;
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next, --untried) {
-    // An address that does not answer leaves time for the others.
+    // Split the remaining time, so that an address that does not answer leaves time for the others.
     const auto now = Clock::now();
     socket_ = connect_to(*one, now + (until - now) / untried, error);
     if (socket_) return;

@@ -11,14 +11,14 @@
 
 namespace hipress::transport {
 
-/// Bytes to and from a Redis over TCP, or over TLS if the address asks for it. With TLS, the
-/// server's certificate must be valid for its host. Its authority must be in the PEM file
-/// `authorities` or, if that is empty, known to the system. Nothing waits beyond `until`, except
-/// for the look-up of the host's name, which takes as long as the system's resolver lets it.
-/// All throw StoreLost when the time is over or the connection fails.
+/// Byte stream to a Redis over TCP, or over TLS if the address asks for it. With TLS, the server's
+/// certificate must be valid for its host, and its authority must be in the PEM file `authorities`
+/// or, if that is empty, known to the system. No call waits beyond `until`, except for the host
+/// name's lookup, which the system's resolver limits. All throw StoreLost when the time is over or
+/// the connection fails.
 class RedisConnection {
  public:
-  /// std::runtime_error, which says why, if there is no such server or its certificate is refused.
+  /// std::runtime_error with the reason if the server does not exist or its certificate is refused.
   RedisConnection(const RedisAddress& address, const std::string& authorities,
                   Clock::time_point until);
   ~RedisConnection();
@@ -26,7 +26,7 @@ class RedisConnection {
   RedisConnection& operator=(const RedisConnection&) = delete;
 
   void send(std::string_view bytes, Clock::time_point until);
-  /// Waits for some bytes, and returns how many came; at least one.
+  /// Waits for data. Returns the number of bytes received, at least one.
   std::size_t receive(std::span<char> into, Clock::time_point until);
 
  private:
@@ -35,7 +35,7 @@ class RedisConnection {
   void connect(const RedisAddress& address, Clock::time_point until);
 
   Socket socket_;
-  std::unique_ptr<Tls> tls_;  ///< null without TLS
+  std::unique_ptr<Tls> tls_;  ///< null: plain TCP
 };
 
 }  // namespace hipress::transport

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kEnd = "\r\n";
 
-[[noreturn]] void refuse(std::string_view what) {
+[[noreturn]] void refuse_reply(std::string_view what) {
   throw std::runtime_error(fmt::format("it does not answer as a Redis does: {}", what));
 }
 
@@ -22,7 +22,7 @@ std::int64_t number_in(std::string_view line) {
   const char* const end = line.data() + line.size();
   const auto [stop, error] = std::from_chars(line.data(), end, value);
   if (error != std::errc() || stop != end) {
-    refuse(fmt::format("{} is no number", io::quote(line)));
+    refuse_reply(fmt::format("{} is no number", io::quote(line)));
   }
   return value;
 }
@@ -33,7 +33,8 @@ std::optional<RedisReply> RedisReplies::next() {
   if (bytes_.empty()) return std::nullopt;
   const char type = bytes_[0];
   if (std::string_view("+-:$").find(type) == std::string_view::npos) {
-    refuse(fmt::format("a reply begins with {}", io::quote(std::string_view(bytes_).substr(0, 1))));
+    refuse_reply(
+        fmt::format("a reply begins with {}", io::quote(std::string_view(bytes_).substr(0, 1))));
   }
   const std::optional<std::size_t> end = end_of_line();
   if (!end) return std::nullopt;
@@ -54,16 +55,17 @@ std::optional<RedisReply> RedisReplies::next() {
 std::optional<std::size_t> RedisReplies::end_of_line() {
   const std::size_t feed = bytes_.find('\n', searched_);
   searched_ = feed == std::string::npos ? bytes_.size() : feed;
-  if (searched_ > kLongestLine) refuse(fmt::format("a line is longer than {} bytes", kLongestLine));
+  if (searched_ > kLongestLine)
+    refuse_reply(fmt::format("a line is longer than {} bytes", kLongestLine));
   if (feed == std::string::npos) return std::nullopt;
-  if (bytes_[feed - 1] != '\r') refuse("a line does not end in \\r\\n");
+  if (bytes_[feed - 1] != '\r') refuse_reply("a line does not end in \\r\\n");
   return feed - 1;
 }
 
 std::optional<RedisReply> RedisReplies::take_text(std::size_t line_end) {
   const std::int64_t announced = number_in(std::string_view(bytes_).substr(1, line_end - 1));
   if (announced < -1 || announced > static_cast<std::int64_t>(kLongestText)) {
-    refuse(
+    refuse_reply(
         fmt::format("it announces {} bytes; at most {} were left there", announced, kLongestText));
   }
   const std::size_t begin = line_end + kEnd.size();
@@ -74,7 +76,7 @@ std::optional<RedisReply> RedisReplies::take_text(std::size_t line_end) {
   const auto length = static_cast<std::size_t>(announced);
   if (bytes_.size() < begin + length + kEnd.size()) return std::nullopt;
   if (std::string_view(bytes_).substr(begin + length, kEnd.size()) != kEnd) {
-    refuse("a text is longer than announced");
+    refuse_reply("a text is longer than announced");
   }
   RedisReply reply{.kind = RedisReply::Kind::kText, .text = bytes_.substr(begin, length)};
   drop(begin + length + kEnd.size());

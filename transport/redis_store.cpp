@@ -12,10 +12,10 @@
 namespace hipress::transport {
 namespace {
 
-/// An answer to what was asked just before the deadline may take so long.
+/// Extra time for the reply to a command sent just before the deadline.
 constexpr std::chrono::seconds kGrace{1};
 
-/// A key that is for the rendezvous alone goes so long after the deadline: clocks may differ.
+/// Lifetime of a Keep::kForRendezvous key beyond the deadline, as clocks may differ.
 constexpr std::chrono::seconds kStays{60};
 
 std::string encode(std::initializer_list<std::string_view> words) {
@@ -78,7 +78,7 @@ RedisReply RedisStore::command(std::initializer_list<std::string_view> words) {
 
 RedisReply RedisStore::ask(std::initializer_list<std::string_view> words) {
   const Clock::time_point until = patience();
-  if (!replies_.empty()) throw StoreLost("it answers what it was not asked");
+  if (!replies_.empty()) throw StoreLost("it answers a request that was not made");
   connection_.send(encode(words), until);
   std::array<char, 16384> block;
   for (;;) {

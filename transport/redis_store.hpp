@@ -10,13 +10,13 @@
 
 namespace hipress::transport {
 
-/// Keys in a Redis. Every call ends soon after a deadline at the latest, with StoreLost, whatever
-/// the server sends; no message shows the password.
+/// Store in a Redis, with a key per entry. Every call ends soon after its deadline at the latest,
+/// with StoreLost, whatever the server sends. No message shows the password.
 class RedisStore : public Store {
  public:
-  /// The password may also come from HIPRESS_REDIS_PASSWORD, and the authorities for TLS from
-  /// HIPRESS_REDIS_CA. std::runtime_error, which says why, if there is no such server, if the
-  /// server refuses this client, or if its certificate is refused; StoreLost.
+  /// Connects. The password may also come from HIPRESS_REDIS_PASSWORD, and the authorities for TLS
+  /// from HIPRESS_REDIS_CA. std::runtime_error with the reason if the server does not exist or
+  /// refuses this client, or if its certificate is refused; StoreLost.
   RedisStore(const RedisAddress& address, Clock::time_point deadline);
 
   bool add(const std::string& name, std::string_view content, Keep keep) override;
@@ -27,12 +27,12 @@ class RedisStore : public Store {
 
  private:
   void greet(const RedisAddress& address);
-  /// The reply, whatever it says.
+  /// Sends a command and returns the reply, also an error.
   RedisReply ask(std::initializer_list<std::string_view> words);
-  /// StoreLost for an error.
+  /// As ask(), but throws StoreLost for an error reply.
   RedisReply command(std::initializer_list<std::string_view> words);
   Clock::time_point patience() const;
-  /// What the server said, without the password that it may repeat.
+  /// Text of a reply, with the password masked.
   std::string words_of(const RedisReply& reply) const;
 
   const Clock::time_point deadline_;

@@ -26,11 +26,11 @@
 namespace hipress::transport {
 namespace {
 
-/// Of the records, the card and the keys; raised when one of them changes within a release.
+/// Version of records, cards and keys; raised if one of them changes within a release.
 constexpr int kProtocol = 6;
 
-/// Ranks with another one do not connect: they may expand a plan to another graph, or draw other
-/// numbers.
+/// Ranks of another version do not connect: they may expand a plan to another graph, or draw other
+/// random numbers.
 std::string own_version() { return fmt::format("{}, protocol {}", io::release(), kProtocol); }
 
 constexpr std::string_view kAccepted =
@@ -52,7 +52,7 @@ std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string&
   try {
     store = std::make_shared<FileStore>(path);
   } catch (const std::system_error&) {
-    throw;  // this process's own fault
+    throw;  // this process lacks resources
   } catch (const std::exception& error) {
     throw refused(options, error.what());
   }
@@ -64,7 +64,7 @@ std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string&
   return store;
 }
 
-/// What holds the rendezvous has failed, no rank.
+/// Error of a failed store; no rank is at fault.
 io::RunError lost(const JobOptions& options, const StoreLost& error) {
   return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
                                   options.rank, place_of(options), options.timeout_s,
@@ -96,14 +96,13 @@ std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// What the job's connections and items prove knowledge of, if the user gave a secret: another one
-/// for every job.
+/// Secret derived from the user's secret and the job's text, if the user gave one.
 std::optional<io::Digest> given_secret(const JobOptions& options) {
   if (options.secret.empty()) return std::nullopt;
   return io::hmac_sha256(bytes(options.secret), bytes("hipress job" + options.job));
 }
 
-/// A text of a card; empty if it has none of this name. Anybody may have written the card.
+/// Text field of a card; empty if absent or not a text. Anybody may have written the card.
 std::string text_of(const nlohmann::json& card, const char* what) {
   const auto found = card.find(what);
   return found != card.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -125,18 +124,18 @@ void check(const JobOptions& options) {
   require("a limit for silence", options.silence_s);
 }
 
-/// When to give up; io::InputError if the options make no sense.
+/// Deadline of the rendezvous; io::InputError if the options are invalid.
 Clock::time_point checked_deadline(const JobOptions& options) {
   check(options);
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                             std::chrono::duration<double>(options.timeout_s));
 }
 
-/// io::InputError, the same on all ranks, if one listens on loopback while another, by its boot id,
-/// is on another host. `cards` are all ranks'.
+/// Throws io::InputError, the same on all ranks, if a rank listens on loopback while another is on
+/// another host (has another boot id). `cards` holds one card per rank.
 void require_reachable(const std::vector<nlohmann::json>& cards) {
   const auto text = [&](std::size_t rank, const char* what) { return text_of(cards[rank], what); };
-  // Of two hosts a rank each; everybody is on another host than one of them.
+  // Find a rank on each of two hosts; every rank is on another host than one of these two.
   std::size_t here = 0;
   while (here < cards.size() && text(here, "boot").empty()) ++here;
   std::size_t there = here;
@@ -163,7 +162,7 @@ std::uint64_t job_hash(const JobOptions& options) {
   std::uint64_t hash = 14695981039346656037u;
   const auto add = [&hash](std::string_view text) {
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    hash *= 1099511628211u;  // a separator: as if a zero byte followed
+    hash *= 1099511628211u;  // separator: a zero byte
   };
   add(options.job);
   add(options.plan);
@@ -171,13 +170,13 @@ std::uint64_t job_hash(const JobOptions& options) {
 }
 
 void refuse(const JobOptions& options, const std::string& reason) noexcept {
-  constexpr double kLongest_s = 5;  // for a rendezvous that does not answer, and for late ranks
+  constexpr double kLongest_s = 5;  // for an unresponsive rendezvous and for late ranks
   try {
     JobOptions shortly = options;
     shortly.timeout_s = std::clamp(options.timeout_s, kMinTimeout_s, kLongest_s);
     shortly.silence_s = kDefaultSilence_s;
     if (options.size > 1) Rendezvous(shortly, reason).be_read();
-  } catch (const std::exception&) {  // it has left a card, or the rendezvous is what fails
+  } catch (const std::exception&) {  // this rank has left a card already, or the rendezvous fails
   }
 }
 
@@ -244,7 +243,7 @@ void Rendezvous::leave_card(const std::string& refusal) {
                       {"loopback", loopback(options_.interface)}};
   constexpr std::size_t kLongestRefusal = 4096;
   if (!refusal.empty()) card["refused"] = refusal.substr(0, kLongestRefusal);
-  // A host's name may be any bytes; an error for that would be no help.
+  // Replace invalid UTF-8: a host name may contain any bytes.
   publish("card", card.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
           Keep::kForGood);
 }
@@ -296,8 +295,8 @@ void Rendezvous::compare(int rank, const nlohmann::json& card) const {
   if (card.value("rank", nlohmann::json()) != nlohmann::json(rank) ||
       (rank == options_.rank && text_of(card, "nonce") != nonce_)) {
     throw io::InputError(
-        fmt::format("the card of rank {} of job {} at '{}' was replaced by another one: two "
-                    "ranks have this number, or somebody else writes there",
+        fmt::format("the card of rank {} of job {} at '{}' was replaced by another one: two ranks "
+                    "have this number, or another process writes there",
                     rank, io::quote(options_.job), place_));
   }
 }
@@ -325,7 +324,7 @@ std::vector<char> Rendezvous::fetch(int rank, const std::string& key) {
 
 void Rendezvous::be_read() {
   if (!store_->removes()) return;
-  // Ranks look again within hundredths of a second, and a shared folder may show files late.
+  // Ranks poll every few 10 ms, and a shared folder may show files late.
   constexpr std::chrono::seconds kRead{1};
   bool all = true;
   for (int rank = 0; all && rank < options_.size; ++rank) {

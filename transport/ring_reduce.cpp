@@ -18,21 +18,22 @@
 namespace hipress::transport {
 namespace {
 
-// Rank r sends the stream: its number of bytes, then chunks r, r − 1, r − 2 … (mod size), 2·(size −
-// 1) of them. What it receives is the same stream of rank r − 1: the number, then chunks r − 1, r −
-// 2 … So what it sends after its own chunk is what it has received, a chunk behind. In the first
-// size − 1 chunks that are received a rank adds its own values, the others it takes as they are.
+// Rank r sends a stream: its number of bytes, then 2·(size − 1) chunks, numbered r, r − 1, r − 2 …
+// (mod size). It receives the same stream from rank r − 1: the number, then chunks r − 1, r − 2 …
+// So after its own chunk, a rank sends on what it has received, one chunk behind. It adds its own
+// values to the first size − 1 received chunks (reduce-scatter) and takes the others as they are
+// (all-gather).
 
-/// Bytes read before they are added. Larger: fewer reads; smaller: they stay in the nearest cache.
+/// Bytes read before they are added. Larger: fewer reads; smaller: they stay in the L1 cache.
 constexpr std::size_t kStagedBytes = 64 * 1024;
 
-/// Which values are where in the two streams.
+/// Positions of the values in the two streams.
 class Streams {
  public:
   Streams(int rank, int size, std::span<std::byte> values, std::size_t value_bytes)
       : rank_(rank), size_(size), values_(values), value_bytes_(value_bytes) {}
 
-  /// The `step`th chunk that this rank sends; it receives it as the (step − 1)th.
+  /// The chunk that this rank sends in `step`; it receives it in step − 1.
   std::span<std::byte> chunk(int step) const {
     const auto at = static_cast<std::size_t>(((rank_ - step) % size_ + size_) % size_);
     const std::size_t count = values_.size() / value_bytes_;
@@ -70,21 +71,21 @@ class RingReduce : public WireCollective {
 
  private:
   void exchange_lengths(std::uint64_t mine);
-  /// Waits until one of the sockets that are asked for is ready.
+  /// Waits until a requested socket is ready.
   void wait(bool sends, bool receives);
-  /// The number of bytes that went; 0 if it would have to wait.
+  /// Returns the number of bytes sent; 0 if it would block.
   std::size_t send(std::span<const std::byte> bytes);
   std::size_t receive(std::span<std::byte> bytes);
   std::size_t moved(ssize_t n) const;
-  /// Receives the next bytes of a chunk, whose rest `left` is, and adds or (without an addition)
-  /// stores them. Returns the number of bytes that are now in their place.
+  /// Receives the next bytes of a chunk into its remaining part `left`, and adds or (without an
+  /// addition) stores them. Returns the number of bytes that are now in place.
   std::size_t take_in(std::span<std::byte> left, const Addition* addition);
 
   const int rank_, size_;
   const std::chrono::milliseconds timeout_;
   Socket next_, previous_;
   std::vector<std::byte> staged_;
-  std::size_t staged_bytes_ = 0;  ///< of a value that has come in part
+  std::size_t staged_bytes_ = 0;  ///< bytes of a partly received value
   std::atomic<bool> closed_ = false;
 };
 
@@ -149,7 +150,7 @@ void RingReduce::all_reduce(std::span<std::byte> values, const Addition& additio
   std::size_t sent = 0, taken = 0;  // bytes of these
   while (sending < streams.chunks() || receiving < streams.chunks()) {
     const std::span<std::byte> out = streams.chunk(sending), in = streams.chunk(receiving + 1);
-    // A chunk can be sent as far as it has been received.
+    // The received part of a chunk can be sent on.
     const std::size_t sendable = sending <= receiving       ? out.size()
                                  : sending == receiving + 1 ? taken
                                                             : 0;

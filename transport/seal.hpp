@@ -8,17 +8,17 @@
 
 namespace hipress::transport {
 
-/// The proof that a rank of the job wrote an item at the rendezvous: an HMAC-SHA-256 of the item's
-/// name and text under a secret that all ranks were given. Without a secret, items carry no proof:
-/// the rendezvous alone decides who can leave them.
+/// Authenticates items at the rendezvous: an HMAC-SHA-256 of the item's name and text under a
+/// secret that all ranks were given. Without a secret, items carry no proof, and the rendezvous
+/// alone decides who can write them.
 class Seal {
  public:
   explicit Seal(std::optional<io::Digest> secret) : secret_(secret) {}
 
-  /// The item that holds `text`.
+  /// Item with `text` and its proof.
   std::string close(std::string_view name, std::string_view text) const;
-  /// The text that the item holds. std::runtime_error, with the remedy, if it was not closed under
-  /// this name and with this secret; of such an item nothing is interpreted.
+  /// Text of an item. std::runtime_error, with the remedy, if it was not closed under this name and
+  /// with this secret; such an item is not interpreted.
   std::string open(std::string_view name, std::string_view item) const;
 
  private:

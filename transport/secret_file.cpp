@@ -10,7 +10,7 @@
 namespace hipress::transport {
 namespace {
 
-constexpr std::int64_t kMaxSecretBytes = 64 << 10;  // the key of a hash: more is a mistake
+constexpr std::int64_t kMaxSecretBytes = 64 << 10;  // an HMAC key: a longer file is a mistake
 
 }  // namespace
 
@@ -35,11 +35,10 @@ std::string read_secret_file(const std::string& path) {
   }
   std::string secret = io::read_file(path);
   if (secret.size() < kMinSecretBytes) {
-    throw io::InputError(
-        path, 0,
-        fmt::format("a secret of {} bytes can be guessed; give at least {}, as of: "
-                    "head -c 32 /dev/urandom",
-                    secret.size(), kMinSecretBytes));
+    throw io::InputError(path, 0,
+                         fmt::format("a secret of {} bytes can be guessed; give at least {}, as "
+                                     "from: head -c 32 /dev/urandom",
+                                     secret.size(), kMinSecretBytes));
   }
   return secret;
 }

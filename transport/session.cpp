@@ -27,10 +27,10 @@ Session::Session(const JobOptions& options, std::unique_ptr<Wire> wire)
       timeout_(seconds(options.timeout_s)),
       silence_(seconds(options.silence_s)),
       noted_(std::min(silence_ / 2, seconds(kNotedSilence_s))),
-      // Several beats must fit into either; more than one a second tells nobody more.
+      // Several heartbeats must fit into either limit; more than one a second is of no use.
       beat_(std::clamp(std::min(timeout_, silence_) / 8, nanoseconds(std::chrono::milliseconds(5)),
                        nanoseconds(std::chrono::seconds(1)))),
-      // An abort waits behind the data that is under way; a peer that stalls would take for ever.
+      // An abort queues behind pending data; with a stalled peer it would wait for ever.
       grace_(std::min(timeout_ / 4, nanoseconds(std::chrono::seconds(1)))),
       wire_(std::move(wire)),
       peers_(static_cast<std::size_t>(options.size)),
@@ -57,7 +57,7 @@ void Session::connect() {
     } catch (const WireClosed&) {
       lost(peer);
     }
-    tell_failure(peer);  // one that came before this peer could be told
+    tell_failure(peer);  // sends a failure that precedes this connection
   });
   {
     const std::lock_guard lock(mutex_);
@@ -97,7 +97,7 @@ std::unique_ptr<Exchange> Session::prepare(const std::vector<Outgoing>& outgoing
   try {
     state->define(outgoing, incoming, std::move(events));
   } catch (const PeerError& error) {
-    fail(error);  // reported by the first begin()
+    fail(error);  // the first begin() reports it
   }
   for (const int peer : left) state->on_left(peer);
   return handle;
@@ -144,7 +144,7 @@ std::vector<std::string> Session::all_gather(const std::string& mine) {
 
 namespace {
 
-/// Turns what the wire says into who is to blame.
+/// Translates the wire's errors into PeerError with a culprit.
 class SessionCollective : public Collective, private ShardCollectives {
  public:
   SessionCollective(std::shared_ptr<Session> session, std::shared_ptr<WireCollective> collective)
@@ -178,7 +178,7 @@ class SessionCollective : public Collective, private ShardCollectives {
     throw std::invalid_argument(
         fmt::format("{} shards of {} bytes are not {} bytes", ranks(), shard_bytes, all_bytes));
   }
-  /// `what` this rank does.
+  /// Runs a collective call; `what` is its verb for errors.
   template <class Call>
   void run(const char* what, const Call& call) {
     session_->begin_collective();
@@ -206,7 +206,7 @@ std::unique_ptr<Collective> Session::collective() {
   } catch (const PeerError& error) {
     fail(error);
     const std::lock_guard lock(mutex_);
-    throw_failure();  // which may have come before
+    throw_failure();  // the failure may be known already
     throw;
   }
   {
@@ -236,8 +236,9 @@ void Session::finish_collective() {
 
 void Session::require_collectives(const Peer& peer) {
   {
-    // A collective needs every rank, so a rank that has left can have finished no more than others
-    // have begun; and with as many, what is still under way here has all that it needs of it.
+    // A collective needs every rank. So a rank that has left cannot have finished more calls than
+    // the others have begun. If it has finished as many, this rank has all data that it needs from
+    // it.
     const std::lock_guard lock(mutex_);
     if (!peer.left || peer.collectives >= collectives_begun_) return;
   }
@@ -338,7 +339,7 @@ void Session::receive(Peer& peer) {
       return lost(peer);
     } catch (const PeerError& error) {
       fail(error);
-      peer.in.release();  // more may come: the peer's receipt for the abort
+      peer.in.release();  // the peer's receipt for the abort may follow
     } catch (const std::bad_alloc&) {
       return fail(rank(), fmt::format("rank {} has run out of memory", rank()));
     } catch (const std::system_error& error) {

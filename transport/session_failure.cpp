@@ -1,4 +1,4 @@
-// How a job ends for a session: who notices, who is told, and who is believed.
+// Failure handling of a session: detection, propagation, and choice of the culprit.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 namespace hipress::transport {
 namespace {
 
-/// What fits into an abort, which has to find space in a ring's reserve.
+/// Maximum length of an abort's reason, which must fit into a ring's reserve.
 constexpr std::size_t kReasonBytes = 1024;
 
 using std::chrono::nanoseconds;
@@ -22,7 +22,7 @@ double to_s(nanoseconds duration) { return std::chrono::duration<double>(duratio
 void Session::throw_cause(const std::string& otherwise) {
   {
     std::unique_lock lock(mutex_);
-    // Who knows has waited as long, and may need more patience to be sure.
+    // A rank that knows the cause has waited as long, and may need longer to be sure.
     changed_.wait_for(lock, timeout_ / 2 + grace_, [this] { return failure_ || closed_; });
   }
   if (const auto silent = silence()) fail(*silent);
@@ -61,8 +61,8 @@ void Session::guard() {
     } else {
       lock.unlock();
       const auto now = Clock::now();
-      // If this process itself was stopped or starved, its receivers need a chance to catch up
-      // before silence proves anything.
+      // If this process itself was stopped or starved, let its receivers catch up before they judge
+      // silence.
       if (now > next_beat + noted_) for_peers([now](Peer& peer) { peer.heard = now; });
       for_peers([&](Peer& peer) { look_after(peer, now); });
       if (const auto dead = silence(silence_, now)) fail(*dead);
@@ -79,7 +79,7 @@ void Session::look_after(Peer& peer, Clock::time_point now) {
     if (peer.left) return;
   }
   peer.out.post({.type = RecordType::kBeat}, {}, Outbound::Space::kKeepSomeForAborts);
-  // Its receiver knows better why, a little later; unless only this direction is broken.
+  // The receiver reports a better reason a little later, unless only this direction is broken.
   if (peer.out.broken()) peer.broken_since = std::min(peer.broken_since, now);
   if (peer.broken_since != Clock::time_point::max() && now - peer.broken_since > grace_) {
     fail(peer.rank, fmt::format("rank {} does not take data any more", peer.rank));
@@ -87,7 +87,7 @@ void Session::look_after(Peer& peer, Clock::time_point now) {
 }
 
 std::optional<PeerError> Session::silence() const {
-  // Beats come at least eight times in a timeout.
+  // Heartbeats arrive at least eight times within a timeout.
   return silence(timeout_ / 4, Clock::now());
 }
 
@@ -103,7 +103,7 @@ std::optional<PeerError> Session::silence(nanoseconds limit, Clock::time_point n
     });
   }
   if (longest == nullptr || now - longest->heard.load() <= limit) return std::nullopt;
-  // Users know the limit, and of anything else want to know how long it was.
+  // Report the limit if it was exceeded, else the measured silence.
   const double silent_s = to_s(limit == silence_ ? limit : now - longest->heard.load());
   if (all) {
     return PeerError(rank(), fmt::format("rank {} has heard of no other rank for {:.3g} s: its "
@@ -146,7 +146,7 @@ void Session::end_job(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   for (const auto& [id, state] : all) state->report_failure(failure);
   lock.lock();
-  changed_.wait_for(lock, silence_, [this] { return greeted_all_; });  // all are told
+  changed_.wait_for(lock, silence_, [this] { return greeted_all_; });  // all peers have been told
   changed_.wait_for(lock, grace_, [this] {
     return std::ranges::all_of(peers_, [](const auto& peer) { return !peer || peer->receipt; });
   });

@@ -27,17 +27,13 @@
 namespace hipress::transport {
 namespace {
 
-/// Connections that may wait to be accepted. A rank accepts as soon as it has met the others.
+/// Backlog of connections not yet accepted. A rank accepts as soon as it has met the others.
 constexpr int kBacklog = 128;
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
-/// The numbers of this process's sockets, of which no fork may be taken while they change.
+/// Descriptors of this process's sockets; they never change during a fork.
 class OpenSockets {
  public:
-  /// Never destroyed: threads that end late close sockets, too.
+  /// Never destroyed: threads that end late may still close sockets.
   static OpenSockets& all() {
     static auto* const made = new OpenSockets;
     return *made;
@@ -62,8 +58,8 @@ class OpenSockets {
     if (error != 0) throw std::system_error(error, std::generic_category(), "pthread_atfork");
   }
 
-  /// Only calls that are safe after a fork. The numbers stay taken: the child's copies of what owns
-  /// them may close them.
+  /// Replaces the sockets by /dev/null. Uses only calls that are safe after a fork. The descriptors
+  /// stay open, as the child's copies of their owners may close them.
   void replace_in_child() {
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int number : numbers_) {
@@ -77,7 +73,7 @@ class OpenSockets {
   std::vector<int> numbers_;
 };
 
-/// The address that `host` and `port` are numbers of; none if they are names.
+/// Address given by a numeric `host` and `port`; nullopt for names.
 std::optional<Address> numeric(const std::string& host, const std::string& port) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
@@ -92,7 +88,7 @@ std::optional<Address> numeric(const std::string& host, const std::string& port)
   return address;
 }
 
-/// Whether other hosts can be told this address: neither a wildcard nor one that needs a scope.
+/// True if other hosts can use this address: it is neither a wildcard nor needs a scope.
 bool can_be_told(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr != htonl(INADDR_ANY);
@@ -102,7 +98,7 @@ bool can_be_told(const sockaddr& address) {
   return !IN6_IS_ADDR_UNSPECIFIED(&ip) && !IN6_IS_ADDR_LINKLOCAL(&ip);
 }
 
-/// An address of the interface, of IPv4 if it has one.
+/// Address of an interface, IPv4 preferred.
 std::optional<Address> address_of_interface(const std::string& name) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return std::nullopt;
@@ -121,6 +117,10 @@ std::optional<Address> address_of_interface(const std::string& name) {
 }
 
 }  // namespace
+
+void throw_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 Socket::Socket(const std::function<int()>& open) : Descriptor(OpenSockets::all().add(open)) {}
 
@@ -187,9 +187,9 @@ Socket listen_at(const Address& address) {
   Socket socket([&] {
     return ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   });
-  if (!socket) fail("socket");
-  if (::bind(socket.number(), address.get(), address.length) != 0) fail("bind");
-  if (::listen(socket.number(), kBacklog) != 0) fail("listen");
+  if (!socket) throw_errno("socket");
+  if (::bind(socket.number(), address.get(), address.length) != 0) throw_errno("bind");
+  if (::listen(socket.number(), kBacklog) != 0) throw_errno("listen");
   return socket;
 }
 
@@ -198,7 +198,7 @@ Address local_address(const Socket& socket) {
   address.length = sizeof address.storage;
   if (::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address.storage),
                     &address.length) != 0) {
-    fail("getsockname");
+    throw_errno("getsockname");
   }
   return address;
 }
@@ -207,7 +207,7 @@ Socket start_connecting(const Address& address, int& error) {
   Socket socket([&] {
     return ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   });
-  if (!socket) fail("socket");
+  if (!socket) throw_errno("socket");
   const bool failed = ::connect(socket.number(), address.get(), address.length) != 0;
   error = failed && errno != EINPROGRESS ? errno : 0;
   return socket;
@@ -219,10 +219,10 @@ Socket accept_from(const Socket& listener) {
       return ::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     });
     if (socket) return socket;
-    // The first connection in the queue may have been given up already.
+    // The first pending connection may have been aborted already.
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
-    fail("accept");
+    throw_errno("accept");
   }
 }
 
@@ -235,7 +235,8 @@ void tune_for_sending(const Socket& socket) {
 
 void make_blocking(const Socket& socket) {
   const int flags = ::fcntl(socket.number(), F_GETFL);
-  if (flags < 0 || ::fcntl(socket.number(), F_SETFL, flags & ~O_NONBLOCK) != 0) fail("fcntl");
+  if (flags < 0 || ::fcntl(socket.number(), F_SETFL, flags & ~O_NONBLOCK) != 0)
+    throw_errno("fcntl");
 }
 
 }  // namespace hipress::transport

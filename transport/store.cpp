@@ -8,7 +8,8 @@
 namespace hipress::transport {
 namespace {
 
-/// Between two looks for an entry. Shorter: ranks meet sooner; longer: less to do for the store.
+/// Pause between two polls for an entry. Shorter: ranks meet sooner; longer: less load on the
+/// store.
 constexpr std::chrono::milliseconds kPause{10};
 
 }  // namespace

@@ -41,7 +41,7 @@ void OutStream::put(int slot, std::span<const std::byte> source, std::size_t win
                                  .slot = slot},
                       .bytes = source,
                       .progress = &progress});
-  // Behind others it waits for its turn, which continue_sending() gives it.
+  // A frame behind others is sent by continue_sending().
   if (waiting_.size() == 1) send_waiting();
 }
 
@@ -84,7 +84,7 @@ void OutStream::continue_sending() noexcept {
     const std::lock_guard lock(mutex_);
     if (!over_) send_waiting();
   } catch (const WireClosed&) {
-    // The next wait() or put() reports it.
+    // The next wait() or put() reports the error.
   }
   changed_.notify_all();
 }
@@ -99,7 +99,7 @@ void OutStream::wait(Progress& progress) {
 void OutStream::forget(const Progress& progress) noexcept {
   const std::lock_guard lock(mutex_);
   const auto is_its = [&](const Frame& frame) { return frame.progress == &progress; };
-  // A frame without its end would be taken for what it is not.
+  // A truncated frame would make the receiver misread the stream.
   if (!waiting_.empty() && is_its(waiting_.front()) && waiting_.front().sent > 0) end();
   std::erase_if(waiting_, is_its);
 }
@@ -113,8 +113,8 @@ void OutStream::end() noexcept {
 void OutStream::close() noexcept {
   const std::lock_guard lock(mutex_);
   end();
-  // This socket never receives anything, so the kernel delivers the bytes that it has taken before
-  // it ends the connection, which is now, even if another process has the socket, too.
+  // This socket never receives, so the kernel delivers the bytes that it holds before it ends the
+  // connection. shut_down() ends it now, even if another process has the socket too.
   socket_.shut_down();
   socket_.close();
 }
@@ -217,7 +217,7 @@ void InStream::begin_frame() {
 
 void InStream::end_with(std::string fault) {
   fault_ = std::move(fault);
-  closed_ = true;  // nothing behind a wrong frame means anything
+  closed_ = true;  // data after an invalid frame is meaningless
   unparsed_ = {};
 }
 

@@ -30,11 +30,10 @@ namespace hipress::transport {
 namespace {
 
 // Every pair of ranks has two connections, one per direction, for two reasons. The kernel locks a
-// connection while it copies, so a thread that sends and a thread that receives would wait for each
-// other. And a connection on which only one side writes can be closed without losing bytes that are
-// still under way.
+// connection while it copies, so a sending and a receiving thread would wait for each other. And a
+// connection on which only one side writes can be closed without losing bytes that are under way.
 
-/// A thread that sends frames for which the kernel had no room when they were put.
+/// Thread that sends frames for which the kernel had no room when they were put.
 class Sender {
  public:
   Sender();
@@ -42,8 +41,8 @@ class Sender {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  /// From now on calls stream.continue_sending() when it wants room and there is some. The stream
-  /// must live as long as this.
+  /// Calls stream.continue_sending() from now on when it wants room and there is some. The stream
+  /// must outlive this object.
   void look_after(OutStream& stream, Socket socket);
 
  private:
@@ -51,16 +50,12 @@ class Sender {
   void run();
 
   io::Descriptor poll_;
-  io::Descriptor stop_;  ///< an event counter; not zero: the thread is to return
+  io::Descriptor stop_;  ///< event counter; non-zero: the thread must return
   std::thread thread_;
 };
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 Sender::Sender() : poll_(::epoll_create1(EPOLL_CLOEXEC)), stop_(::eventfd(0, EFD_CLOEXEC)) {
-  if (!poll_ || !stop_) fail("epoll");
+  if (!poll_ || !stop_) throw_errno("epoll");
   arm(EPOLL_CTL_ADD, stop_.number(), EPOLLIN, nullptr);
   thread_ = io::start_thread([this] { run(); });
 }
@@ -73,7 +68,7 @@ Sender::~Sender() {
 
 void Sender::arm(int operation, int descriptor, std::uint32_t events, OutStream* stream) const {
   epoll_event event{.events = events, .data = {.ptr = stream}};
-  if (::epoll_ctl(poll_.number(), operation, descriptor, &event) != 0) fail("epoll_ctl");
+  if (::epoll_ctl(poll_.number(), operation, descriptor, &event) != 0) throw_errno("epoll_ctl");
 }
 
 void Sender::look_after(OutStream& stream, Socket socket) {
@@ -164,7 +159,7 @@ class TcpWire : public Wire {
   /// Purposes of connections; collectives are numbered from kData + 1.
   static constexpr std::uint32_t kData = 0;
 
-  /// Where the rank says that it listens. io::RunError if that is no address.
+  /// Address that the rank has published. io::RunError if it is not an address.
   std::string fetch_address(int peer);
   void use_gate(std::shared_ptr<Gate> gate);
 
@@ -175,8 +170,8 @@ class TcpWire : public Wire {
 
   std::mutex closing_;
   bool closed_ = false;
-  std::shared_ptr<Gate> gate_;  ///< the one that lets others in at present, if any
-  Rendezvous rendezvous_;       ///< made last: a rank that comes here lacks nothing
+  std::shared_ptr<Gate> gate_;  ///< gate that accepts connections at present, if any
+  Rendezvous rendezvous_;       ///< made last: a rank at the rendezvous needs nothing more
 };
 
 void TcpWire::connect() {

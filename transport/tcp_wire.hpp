@@ -9,8 +9,8 @@ namespace hipress::transport {
 /// A wire over TCP whose connections prove that their ends know the job's secret (greeting.hpp).
 std::unique_ptr<Wire> make_tcp_wire(const JobOptions& options);
 
-/// Two connections with every other rank, and two more for a collective; and strangers that have
-/// yet to prove who they are.
+/// Descriptors: two connections with every other rank, two more per collective, and those of peers
+/// that have not authenticated yet.
 Descriptors tcp_descriptors(int size);
 
 }  // namespace hipress::transport

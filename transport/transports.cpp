@@ -21,7 +21,7 @@ constexpr std::array kRows{
         "tcp", "TCP; connections authenticate each other by the job's secret", tcp_descriptors,
         [](const JobOptions& options) { return connect_over(options, make_tcp_wire(options)); }},
     TransportRow{
-        "gloo", "TCP through gloo; authenticates nobody", gloo_descriptors,
+        "gloo", "TCP through gloo; without authentication", gloo_descriptors,
         [](const JobOptions& options) { return connect_over(options, make_gloo_wire(options)); }},
     TransportRow{
         "memory", "copies between threads of one process", [](int) { return Descriptors{}; },

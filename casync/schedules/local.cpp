@@ -11,31 +11,32 @@ namespace {
 constexpr std::int64_t kMostSteps = 1'000'000;
 constexpr std::array<std::string_view, 2> kPatterns = {"strided", "sequential"};
 
-/// Places in kParameters.
+/// Indices into kParameters.
 enum Place : std::uint8_t { kSteps_, kFragments, kEvery, kPattern, kOverlap };
 
 constexpr std::array<ScheduleParameter, 5> kParameters = {{
     {.name = "steps",
-     .help = "steps between two synchronisations of a fragment; more: less traffic, and ranks "
-             "drift further apart",
+     .help = "number of steps between two synchronisations of a fragment; more: less traffic, and "
+             "ranks drift further apart",
      .least = 1,
      .most = kMostSteps,
      .value = 100,
      .always_said = true},
     {.name = "fragments",
-     .help = "parts of the model, synchronised in turn; more: smaller bursts",
+     .help = "number of parts of the model, synchronised in turn; more: smaller bursts",
      .least = 1,
      .most = kMostSteps,
      .value = 1},
     {.name = "every",
-     .help = "steps between two fragments; 0: steps/fragments, rounded down",
+     .help = "number of steps between two fragments; 0: steps/fragments, rounded down",
      .least = 0,
      .most = kMostSteps},
     {.name = "pattern",
-     .help = "layers of a fragment: strided is every fragments-th, sequential neighbours",
+     .help = "choice of a fragment's layers: strided is every fragments-th, sequential neighbours",
      .words = kPatterns},
     {.name = "overlap",
-     .help = "steps that go on without a fragment's mean; more: it may take longer, and is older",
+     .help = "number of steps that continue without a fragment's mean; more: it may take longer, "
+             "and is older",
      .least = 0,
      .most = kMostSteps},
 }};
@@ -52,11 +53,11 @@ std::int64_t period(const ScheduleValues& values) {
 void check(const ScheduleValues& values) {
   const std::int64_t overlap = values[kOverlap], steps = values[kSteps_];
   if (overlap >= steps) {
-    throw std::invalid_argument(
-        "local: overlap=" + std::to_string(overlap) + " of steps=" + std::to_string(steps) +
-        ": a fragment's mean must be there before it is synchronised again; give an overlap of at "
-        "most " +
-        std::to_string(steps - 1));
+    throw std::invalid_argument("local: overlap=" + std::to_string(overlap) +
+                                " of steps=" + std::to_string(steps) +
+                                ": a fragment's mean must arrive before it is synchronised again; "
+                                "give an overlap of at most " +
+                                std::to_string(steps - 1));
   }
   if (period(values) > kMostSteps) {
     throw std::invalid_argument("local: fragments=" + std::to_string(values[kFragments]) +
@@ -70,11 +71,10 @@ Timetable timetable(const ScheduleValues& values, const models::Model& model) {
   const Layers layers = layers_of(model);
   const auto fragments = static_cast<std::size_t>(values[kFragments]);
   if (fragments > layers.names.size()) {
-    throw std::invalid_argument(
-        "local: fragments=" + std::to_string(fragments) + " of a model of " +
-        std::to_string(layers.names.size()) +
-        " layers: give at most as many; a gradient's layer is what the model file says, else "
-        "what its name has up to its first number");
+    throw std::invalid_argument("local: fragments=" + std::to_string(fragments) +
+                                " of a model of " + std::to_string(layers.names.size()) +
+                                " layers: give at most that many; the layer of a gradient is that "
+                                "of the model file, or else its name up to the first number");
   }
   Timetable table{
       .steps = static_cast<std::uint32_t>(period(values)), .part_of = {}, .synchronisations = {}};
@@ -96,13 +96,13 @@ Timetable timetable(const ScheduleValues& values, const models::Model& model) {
 
 std::string gives_up(const ScheduleValues& values) {
   if (period(values) == 1) return {};
-  std::string text = "ranks train alone for " + std::to_string(period(values)) +
-                     " steps before what a weight has moved by is averaged";
+  std::string text = "each rank trains alone for " + std::to_string(period(values)) +
+                     " steps, then the changes of the weights are averaged";
   if (values[kOverlap] > 0) {
-    text += ", which they apply " + std::to_string(values[kOverlap]) +
+    text += ", and applied " + std::to_string(values[kOverlap]) +
             (values[kOverlap] == 1 ? " step late" : " steps late");
   }
-  return text + ": measure what that does to your loss";
+  return text + ": measure the effect on your loss";
 }
 
 }  // namespace
@@ -114,16 +114,16 @@ constexpr ScheduleAlias kAliases[] = {{"diloco", "local(steps=100)"},
 }  // namespace
 
 /// Local updates: DiLoCo (Douillard et al., arXiv 2311.08105) with one fragment, Streaming DiLoCo
-/// (arXiv 2501.18512) with several. Every fragment is synchronised once in `steps` steps, or, where
-/// its turn takes longer, in fragments · every.
-const ScheduleRow kLocal{.name = "local",
-                         .help =
-                             "several steps on each node alone, then the mean of how far the "
-                             "weights have moved (DiLoCo)",
-                         .parameters = kParameters,
-                         .check = check,
-                         .timetable = timetable,
-                         .gives_up = gives_up,
-                         .aliases = kAliases};
+/// (arXiv 2501.18512) with several. Every fragment is synchronised once in max(`steps`,
+/// `fragments` · `every`) steps.
+const ScheduleRow kLocal{
+    .name = "local",
+    .help =
+        "several steps on each node alone, then the mean of the changes of the weights (DiLoCo)",
+    .parameters = kParameters,
+    .check = check,
+    .timetable = timetable,
+    .gives_up = gives_up,
+    .aliases = kAliases};
 
 }  // namespace hipress::casync

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 2> kReshard = {"true", "false"};
 constexpr ScheduleParameter kShardParameter = {
     .name = "shard",
     .help =
-        "neighbours that have all shards between them, such as a host's GPUs; less: less "
+        "number of neighbours that together hold all shards, such as a host's GPUs; less: less "
         "traffic between hosts, more memory",
     .least = 1,
     .most = kMostNodes,
@@ -25,8 +25,8 @@ constexpr ScheduleParameter kShardParameter = {
 constexpr ScheduleParameter kReshardParameter = {
     .name = "reshard",
     .help =
-        "whether a layer is down to its shard between forward and backward; a number: to one "
-        "of so many neighbours, among whom backward gathers it",
+        "keeps only a layer's shard between forward and backward (true); a number: a shard of that "
+        "many neighbours, among whom backward gathers it",
     .least = 2,
     .most = kMostNodes,
     .words = kReshard,
@@ -34,18 +34,18 @@ constexpr ScheduleParameter kReshardParameter = {
 constexpr ScheduleParameter kPrefetchParameter = {
     .name = "prefetch",
     .help =
-        "a layer is gathered for backward before (pre) or behind (post) the pass of the one "
-        "before it, or after that one's reduction (none)",
+        "gather of a layer for backward: before (pre) or behind (post) the pass of the layer "
+        "before it, or after that layer's reduction (none)",
     .words = kPrefetches};
 constexpr ScheduleParameter kInFlightParameter = {
     .name = "in_flight",
-    .help = "layers that are gathered at a time; more: they may come earlier, and take memory",
+    .help = "number of layers that are gathered at a time; more: earlier gathers, more memory",
     .least = 1,
     .most = kMostInFlight,
     .value = 2};
 constexpr ScheduleParameter kCommunicatorsParameter = {
     .name = "communicators",
-    .help = "whether gathers and reductions follow one another (shared) or not (separate)",
+    .help = "gathers and reductions one after the other (shared) or at the same time (separate)",
     .words = kCommunicators};
 
 constexpr std::array<ScheduleParameter, 4> kFsdpParameters = {
@@ -54,7 +54,7 @@ constexpr std::array<ScheduleParameter, 5> kHsdpParameters = {
     kShardParameter, kReshardParameter, kPrefetchParameter, kInFlightParameter,
     kCommunicatorsParameter};
 
-/// By the last four of the values.
+/// Sharding from the last four of the values.
 Sharding sharding_of(const ScheduleValues& values) {
   const auto first = values.end() - kFsdpParameters.size();
   const std::int64_t reshard = first[0];  // a word's place, or a number

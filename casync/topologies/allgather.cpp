@@ -42,7 +42,7 @@ double decode_all(const SliceCosts& slice, double nodes) {
 
 // ------------------------------------------------------------------------------- coarse pattern
 
-/// What a node encodes, sends and decodes, in up to so many chunks that follow one another.
+/// Maximum number of chunks into which a node's work (encode, send, decode) is pipelined.
 constexpr std::int64_t kChunks = 4;
 
 StepIds add_coarse(CoarsePattern& pattern, const CoarseCosts& costs, const StepIds& start) {
@@ -89,7 +89,7 @@ double chain_of_last(const SliceCosts& slice, const Wire& wire) {
   return all_come(slice, wire) + decode_all(slice, wire.nodes);
 }
 
-/// Raw slices do not travel this way.
+/// Not used: raw slices do not travel this way.
 double spread(const SliceCosts&, const Wire&) { return 0; }
 
 Loads loads(const Slices& slices, const Wire& wire) {

@@ -3,9 +3,9 @@
 namespace hipress::casync {
 namespace {
 
-/// One task per node. All start together, when the last node's gradient is complete: a Join, which
-/// stands on node 0, waits for all of them. In half precision the task casts, too, unless the
-/// gradient is stored so.
+/// Adds one AllReduce per node. All start together, after a Join on node 0 that waits until the
+/// last node's gradient is complete. In half precision the task casts, too, unless the gradient is
+/// stored in that type.
 void expand(GraphBuilder& builder, const UnitWork& work) {
   if (builder.nodes() == 1) return;
   const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
@@ -31,7 +31,7 @@ void expand(GraphBuilder& builder, const UnitWork& work) {
   }
 }
 
-/// The all-reduces and the Join before them.
+/// Number of tasks: one AllReduce per node, and the Join.
 double tasks(double nodes, bool) { return nodes > 1 ? nodes + 1 : 0; }
 
 }  // namespace

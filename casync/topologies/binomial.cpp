@@ -33,9 +33,9 @@ double tasks_of_tree(double nodes, bool compressed) {
   return nodes > 1 ? 2 * (nodes - 1) + (compressed ? nodes : 0) : 0;
 }
 
-/// The root sends each chunk ceil(log2 N) times, and the last to arrive is then decoded; or it
-/// encodes all, and as those who have the last one at most double with each message, that takes as
-/// many.
+/// Lower bound: the larger of two terms. Either the root sends each chunk ceil(log2 N) times, and
+/// the last to arrive is decoded. Or the root encodes all chunks, and the last one takes
+/// ceil(log2 N) rounds, since each round at most doubles the nodes that have it.
 double tree(const Slices& slices, const Wire& wire) {
   const auto rounds =
       static_cast<double>(std::bit_width(static_cast<std::uint32_t>(wire.nodes) - 1));
@@ -49,7 +49,7 @@ double tree(const Slices& slices, const Wire& wire) {
 
 const Topology kBinomial = {
     .name = "binomial",
-    .help = "broadcast: a binomial tree, in which those who have a chunk double in each round",
+    .help = "broadcast: a binomial tree; the nodes that have a chunk double in each round",
     .expand = expand,
     .tasks_per_partition = tasks_of_tree,
     .operation = Operation::kBroadcast,

@@ -8,8 +8,8 @@
 namespace hipress::casync {
 namespace {
 
-/// The owner's sum: its own slice, then those of ranks owner-1, owner-2, … mod N, which is the
-/// order in which they should arrive, since node i sends to owners i+1, i+2, … The chain fixes the
+/// Sums slices on the owner: its own, then those of ranks owner-1, owner-2, … mod N. This is the
+/// expected order of arrival, since node i sends to owners i+1, i+2, … The chain of tasks fixes the
 /// order of the floating-point sum.
 TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
   const std::uint32_t server = tasks.node(owner);
@@ -26,7 +26,7 @@ TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, b
   return sum;
 }
 
-/// N-1 messages of the owner's.
+/// Sends the owner's slice in N-1 messages, one to each other node.
 void gather(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags) {
   const std::uint32_t server = tasks.node(owner);
   TaskId message = ready;
@@ -46,10 +46,10 @@ constexpr Halves kHalves = {.reduce = reduce, .gather = gather};
 
 // ------------------------------------------------------------------------------- coarse pattern
 
-/// The chunks that a phase of N-1 messages is cut into.
+/// Maximum number of chunks of a phase of N-1 messages.
 constexpr std::uint32_t kChunks = 4;
 
-/// Where only K < N nodes are servers at a time, the busiest takes longer than the mean.
+/// With K < N, only K nodes are servers at a time, so the busiest node takes longer than the mean.
 StepIds add_coarse(CoarsePattern& pattern, const CoarseCosts& costs, const StepIds& start) {
   const auto [nodes, share, message, encode, add, decode, latency] = costs;
   const double waves =
@@ -57,7 +57,7 @@ StepIds add_coarse(CoarsePattern& pattern, const CoarseCosts& costs, const StepI
   const double stretch = waves / share;
   const bool one_by_one = stretch > 1;
   const std::uint32_t chunks = std::min(kChunks, nodes - 1);
-  const double times = share * (nodes - 1) / chunks;  // that a node does something, per chunk
+  const double times = share * (nodes - 1) / chunks;  // operations of a node per chunk
   const auto behind = [](StepIds ids, const StepIds& more) {
     ids.insert(ids.end(), more.begin(), more.end());
     return ids;
@@ -100,8 +100,8 @@ double chain(const Slices& slices, const Wire& wire) {
   return gathered(slices.first, wire) + spread_encoded(slices.first, wire);
 }
 
-/// A node encodes one slice after the other before its last one travels, and decodes them one after
-/// the other once the first has come.
+/// A node encodes all slices, one by one, before its last one travels. It decodes all slices, one
+/// by one, after the first has arrived.
 double piped(const Slices& slices, const Wire& wire) {
   const double others = std::floor(static_cast<double>(slices.count) / wire.nodes);
   const double encodes = std::max(0.0, slices.total.encode - others * slices.first.encode);
@@ -162,7 +162,7 @@ const Topology kPs = {
 
 const Topology kDirectReduceScatter = {
     .name = "direct_reduce_scatter",
-    .help = "every node sends every other what it has of that one's shard",
+    .help = "every node sends every other node its part of that node's shard",
     .expand = [](GraphBuilder& builder,
                  const UnitWork& work) { expand_reduce_scatter(builder, work, kHalves); },
     .tasks_per_partition = tasks_of_half,

@@ -8,8 +8,8 @@
 namespace hipress::casync {
 namespace {
 
-/// The partial sum's N-1 hops, which end at the owner: each node adds its own slice to what arrives
-/// and passes the sum on.
+/// The partial sum's N-1 hops, which end at the owner. Each node adds its own slice to the received
+/// sum and passes it on.
 TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
   const TaskFlags own = tasks.divide_first() ? kDivideOwn : kNoFlags;
   TaskId sum = work.ready[tasks.node(owner + 1)];
@@ -28,7 +28,7 @@ TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, b
   return sum;
 }
 
-/// N-1 hops of bytes that stay as the owner made them.
+/// Passes the owner's message on unchanged, in N-1 hops.
 void gather(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags) {
   TaskId message = ready;
   if (tasks.compressed()) {
@@ -45,11 +45,12 @@ void gather(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags f
   }
 }
 
-constexpr Halves kHalves = {.reduce = reduce, .gather = gather, .partial_sums = true};
+constexpr Halves kHalves = {
+    .reduce = reduce, .gather = gather, .partial_sums = true, .rings = true};
 
 // ------------------------------------------------------------------------------- coarse pattern
 
-/// The chunks that a phase of N-1 hops is cut into.
+/// Maximum number of chunks of a phase of N-1 hops.
 constexpr std::uint32_t kChunks = 6;
 
 void add_lane(CoarsePattern& pattern, const CoarseCosts& costs, double share, const StepIds& start,
@@ -114,8 +115,7 @@ double chain_of_last(const SliceCosts& slice, const Wire& wire) {
   return slice.add + slice.encode + spread(slice, wire);
 }
 
-/// Where a partition starts, and where it is summed up, is one message less; where it starts, one
-/// sum less.
+/// Each partition saves its first node one message and one addition, and its owner one message.
 Loads loads(const Slices& slices, const Wire& wire) {
   const double fewer = std::ceil(static_cast<double>(slices.count) / wire.nodes);
   Loads loads = mean_loads_of_messages(slices, wire);

@@ -12,14 +12,13 @@ extern const Topology kAllGather;
 extern const Topology kChain;
 extern const Topology kBinomial;
 extern const Topology kScatterAllGather;
-extern const Topology kChainP2p;
 extern const Topology kRingReduceScatter;
 extern const Topology kRingGather;
 extern const Topology kDirectReduceScatter;
 extern const Topology kDirectGather;
 extern const Topology kTwoLevelReduceScatter;
 
-/// Of ps and ring: the mean over nodes of what tasks_of_messages() load them with.
+/// Mean load per node of the tasks in tasks_of_messages(), for ps and ring.
 inline Loads mean_loads_of_messages(const Slices& slices, const Wire& wire) {
   const double others = (wire.nodes - 1) / wire.nodes;
   Loads loads;
@@ -28,13 +27,13 @@ inline Loads mean_loads_of_messages(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Of ps and ring: 2(N-1) messages are sent and received and N-1 slices added; compressed, N slices
-/// are encoded and the mean is decoded on N nodes.
+/// Number of tasks per partition of ps and ring: 2(N-1) Sends and Recvs and N-1 additions; if
+/// compressed, N Encodes and N Decodes more.
 inline double tasks_of_messages(double nodes, bool compressed) {
   return 5 * (nodes - 1) + (compressed ? 2 * nodes : 0);
 }
 
-/// Of half a mean, which ends where the other begins.
+/// Number of tasks per partition of a reduce-scatter or an all-gather: half of a mean's.
 inline double tasks_of_half(double nodes, bool compressed) {
   return tasks_of_messages(nodes, compressed) / 2;
 }

@@ -9,13 +9,13 @@
 namespace hipress::casync {
 namespace {
 
-/// One cycle of van de Geijn's broadcast: N pieces, each of which has a home. The root sends each
-/// piece to its home, the farthest node's first; then the pieces travel around the ring, from home
-/// to the node before it, but not into the root, which has them all.
+/// One cycle of van de Geijn's broadcast of N pieces, each with a home node. The root sends each
+/// piece to its home, the farthest node's first. Then each piece travels around the ring, from its
+/// home to the node before it, but not into the root, which has all pieces.
 ///
-/// The root's messages are chained: it sends into the ring when it has scattered, first its own
-/// piece, then those that a ring would bring it in that order, N-1, N-2, … 2. So no two nodes send
-/// to a third at once, and a cycle takes 2(N-1) messages of one piece.
+/// The root's messages are chained. After the scatter it sends into the ring, first its own piece,
+/// then pieces N-1, N-2, … 2, in the order in which a ring would bring them. So no two nodes send
+/// to a third at once, and a cycle takes the time of 2(N-1) messages of one piece.
 class Cycle {
  public:
   Cycle(GraphBuilder& builder, const UnitWork& work, std::int64_t first, TaskId& last_sent)
@@ -65,7 +65,7 @@ class Cycle {
     return arrival;
   }
 
-  /// From the root to the node before the piece's home.
+  /// Adds a piece's hops from the root to the node before the piece's home.
   void go_around(std::uint32_t piece, TaskId message) {
     const std::uint32_t end = home_of(piece) > 0 ? home_of(piece) : nodes_;
     TaskId passed = send_from_root(piece, 1, message);
@@ -77,7 +77,7 @@ class Cycle {
   GraphBuilder& builder_;
   const UnitWork& work_;
   std::uint32_t nodes_;
-  TaskId& last_sent_;  ///< by the root
+  TaskId& last_sent_;  ///< the root's last Send
   std::vector<PartitionTasks> pieces_;
 };
 
@@ -93,7 +93,7 @@ double tasks_of_pieces(double nodes, bool compressed) {
   return nodes > 1 ? 2 * (nodes - 1) + (compressed ? nodes : 0) : 0;
 }
 
-/// Of N pieces the root sends N-2 twice and two once, N = 2: each once.
+/// Load of the root's egress. In each cycle of N pieces it sends N-2 twice and two once.
 double ports_of_root(const Slices& slices, const Wire& wire) {
   const double cycles = std::floor(static_cast<double>(slices.count) / wire.nodes);
   const double once = slices.total.port;

@@ -12,7 +12,6 @@ std::span<const Topology* const> own_topologies() {
                                   &kChain,
                                   &kBinomial,
                                   &kScatterAllGather,
-                                  &kChainP2p,
                                   &kRingReduceScatter,
                                   &kDirectReduceScatter,
                                   &kTwoLevelReduceScatter,

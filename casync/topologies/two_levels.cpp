@@ -4,7 +4,7 @@
 namespace hipress::casync {
 namespace {
 
-/// What `within` neighbours have, added up on one of them: `place` of the `host`-th.
+/// Sums the slices of the `host`-th group of `within` neighbours on its node number `place`.
 TaskId sum_within(PartitionTasks& tasks, const UnitWork& work, std::int64_t host,
                   std::int64_t place) {
   const std::int64_t within = work.within;
@@ -19,8 +19,8 @@ TaskId sum_within(PartitionTasks& tasks, const UnitWork& work, std::int64_t host
   return sum;
 }
 
-/// The owner's own neighbours' sum, and those of other hosts, each from who has the owner's place
-/// there.
+/// Adds the sums of all groups on the owner. Another group's sum comes from the node that has the
+/// owner's place in that group.
 TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
   const std::int64_t within = work.within;
   const std::int64_t hosts = tasks.nodes() / within;
@@ -47,7 +47,7 @@ constexpr Halves kHalves = {.reduce = reduce, .gather = nullptr};
 /// ZeRO++'s qgZ (arXiv 2306.10209): encoded twice, however many nodes there are.
 const Topology kTwoLevelReduceScatter = {
     .name = "two_level_reduce_scatter",
-    .help = "neighbours add up what they have, then sums go between them",
+    .help = "neighbours add up their parts, then send the sums to other groups",
     .expand = [](GraphBuilder& builder,
                  const UnitWork& work) { expand_reduce_scatter(builder, work, kHalves); },
     .tasks_per_partition = tasks_of_half,

@@ -6,7 +6,7 @@
 namespace hipress::kernels {
 namespace {
 
-/// "tau=0.25" and so on, trimmed.
+/// The parameters of an algorithm's text, trimmed: "tau=0.25", …
 std::vector<std::string_view> parameters_of(std::string_view text) {
   std::vector<std::string_view> found;
   const std::size_t open = parameters_at(text);

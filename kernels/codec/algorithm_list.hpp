@@ -7,34 +7,34 @@
 
 namespace hipress::kernels {
 
-/// Without blanks at either end.
+/// Text without leading and trailing blanks.
 std::string_view trimmed(std::string_view text);
 
-/// Splits a list of algorithms at the commas that are outside parentheses:
-/// "tbq(tau=0.25),dgc(rho=0.02,momentum=0.9)" has two algorithms. Whether they can be made is
-/// checked by make_codec().
+/// Splits a list of algorithms at the commas outside parentheses:
+/// "tbq(tau=0.25),dgc(rho=0.02,momentum=0.9)" has two algorithms. Does not check them; make_codec()
+/// does.
 std::vector<std::string> split_algorithms(std::string_view list);
 
-/// An algorithm's name without parameters and outer blanks: "tbq" of " tbq(tau=0.25)".
+/// Name of an algorithm without parameters and outer blanks: "tbq" for " tbq(tau=0.25)".
 std::string_view name_of_algorithm(std::string_view text);
 
-/// Where the parameters of "name(parameter=value, …)" begin, with their bracket; npos: there are
-/// none. Brackets in the path of a program, x.pse, belong to its name.
+/// Position of the bracket that opens the parameters in "name(parameter=value, …)"; npos if there
+/// are none. Brackets in the path of a program, x.pse, belong to its name.
 std::size_t parameters_at(std::string_view text);
 
-/// The value of a parameter that the text gives: "0.25" of "tbq(tau=0.25)".
+/// Value of a parameter in the text, if given: "0.25" for "tbq(tau=0.25)" and "tau".
 std::optional<std::string> parameter_of(std::string_view text, std::string_view name);
 
-/// The text with a parameter set to a value, as the first one, or without it: "tbq(tau=0.5)" of
-/// "tbq(tau=0.25)", "tau" and "0.5". Whether there is such a parameter is make_codec's business.
+/// Text with a parameter set to a value, as the first one, or removed: "tbq(tau=0.5)" for
+/// "tbq(tau=0.25)", "tau" and "0.5". Does not check that the parameter exists; make_codec() does.
 std::string with_parameter(std::string_view text, std::string_view name,
                            const std::optional<std::string>& value);
 
-/// The parameter of sparsifiers that says which share of a slice's entries they send.
+/// Name of sparsifiers' density parameter: the share of a slice's entries that they send.
 inline constexpr std::string_view kDensity = "rho";
 
-/// The file of the CompLL program that an algorithm's text names ("x.pse" of "x.pse(rho=0.1)");
-/// none if it names something else.
+/// Path of the CompLL program that an algorithm's text names: "x.pse" for "x.pse(rho=0.1)". Empty
+/// if it names no program.
 std::optional<std::string> program_file(std::string_view text);
 
 }  // namespace hipress::kernels

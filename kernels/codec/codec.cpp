@@ -5,8 +5,9 @@
 
 namespace hipress::kernels {
 
-/// A codec's temporary memory is of the order of what it selects, of a number per tile, or of a
-/// byte per element; this is more than any of the table's takes that does not say so itself.
+/// Default bound. A codec needs temporary memory for the selected entries, a number per tile, or a
+/// byte per element. The bound exceeds the need of every algorithm in the table that does not
+/// override this.
 std::int64_t Codec::temporary_bytes(std::int64_t elements, std::int64_t /*messages*/) const {
   return std::min(8 * elements, 4 * encoded_bytes(elements)) + elements / 4 + (64 << 10);
 }
@@ -30,7 +31,8 @@ std::string Codec::refusal(Shape /*shape*/) const { return {}; }
 
 namespace {
 
-/// What the one stage of a codec asks of a slice.
+/// Checks that a slice has the memory that a codec of one stage needs: one message, its states in
+/// one array, and the message's length if that varies.
 void require_one_stage(const Codec& codec, const StagedSlice& slice) {
   const bool has_state = codec.traits().state_arrays == 0 ||
                          (slice.states.size() == 1 && slice.states.front() != nullptr);
@@ -38,7 +40,7 @@ void require_one_stage(const Codec& codec, const StagedSlice& slice) {
   if (slice.factors.size() == 1 && has_state && has_length) return;
   throw std::invalid_argument(
       "a codec of one stage needs one message, its states in one array, and a place for the "
-      "message's length where that varies");
+      "message's length if that varies");
 }
 
 }  // namespace

@@ -14,9 +14,28 @@
 #include "kernels/codec/item.hpp"
 #include "kernels/codec/stages.hpp"
 
+/// Gradient compression. An example that encodes a gradient and decodes it, on the CPU:
+///
+///   std::vector<float> gradient(1000), decoded(1000);
+///   const std::unique_ptr<Codec> codec = make_codec("tbq(tau=0.25)");
+///   const std::int64_t bytes = codec->encoded_bytes(1000);
+///   std::vector<std::byte> message(bytes);  // `new` aligns it to 16 bytes
+///   const EncodeItem encode = {
+///       .values = gradient.data(), .elements = 1000, .message = message.data()};
+///   codec->encode({&encode, 1});
+///
+///   const std::byte* const from = message.data();
+///   const DecodeItem decode = {.messages = {&from, 1},
+///                              .message_bytes = {&bytes, 1},
+///                              .elements = 1000,
+///                              .values = decoded.data()};
+///   codec->decode({&decode, 1});
+///
+/// This encode keeps no residual; StateStore (state_store.hpp) supplies EncodeItem::state.
 namespace hipress::kernels {
 
-/// Where kernels run. A CUDA stream is passed as void* so that this header needs no toolkit.
+/// Device on which kernels run. A CUDA stream is passed as void* so that this header needs no
+/// toolkit.
 enum class Device : std::uint8_t { kCpu, kCuda };
 
 /// One slice to decode from one message (or, adding, from several).
@@ -31,21 +50,22 @@ struct DecodeItem {
   float sum_divisor = 1;
 };
 
-/// What does not depend on parameters' values.
+/// Properties of a codec that do not depend on its parameters' values.
 struct CodecTraits {
   bool half_precision = false;  ///< fp16, bf16: topologies divide before they add
-  /// With half precision: of what a message is an array, so that messages can be added as numbers.
+  /// With half_precision, the element type of a message: messages can be added as arrays of it.
   ValueType message_values = ValueType::kFloat32;
-  int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
+  int state_arrays = 0;         ///< arrays in State per role, with error feedback on
   bool error_feedback = false;  ///< on by default
   bool sparse = false;          ///< messages are entries: indices and values
-  bool varies = false;          ///< messages are as long as the data make them
-  /// Messages are factors: the mean of all nodes' messages is the message of the mean, so nothing
-  /// on the way encodes or decodes, and encode() and decode() are never called.
+  bool varies = false;          ///< message length depends on the data
+  /// Messages are factors: the mean of all nodes' messages is the message of the mean. No node on
+  /// the way encodes or decodes, and encode() and decode() are never called.
   bool additive = false;
-  int stages = 1;  ///< messages of a gradient, each of which may depend on the means before it
-  /// It does to a node's own gradient what an optimizer does, such as momentum: what comes out is
-  /// no mean of gradients, and only topologies that encode every node's gradient once can use it.
+  int stages = 1;  ///< messages per gradient; each may depend on the means of earlier ones
+  /// Applies optimizer logic, such as momentum, to a node's own gradient. The decoded result is
+  /// then no mean of gradients, and only topologies that encode every node's gradient exactly once
+  /// can use it.
   bool own_optimizer = false;
 };
 
@@ -53,63 +73,62 @@ struct CodecTraits {
 /// all state is in the items. Work is given in batches, so that one launch can serve many small
 /// tensors.
 ///
-/// A codec has one or more stages, most have one: encode_stage() makes the message of a stage, and
+/// A codec has one or more stages, usually one. encode_stage() makes the message of a stage;
 /// decode_stages() makes the gradient from the messages of all stages. A codec whose messages are
-/// not additive has one stage, which is an encode() and a decode() of the whole gradient; nodes on
-/// the way also call decode() and encode() for slices of the gradient.
+/// not additive has one stage: encode() and decode() of the whole gradient. Nodes on the way also
+/// call them for slices of the gradient.
 class Codec {
  public:
   virtual ~Codec() = default;
   virtual const CodecTraits& traits() const = 0;
-  /// Bytes of the message of a slice (an upper bound if it varies with the data); a multiple of 4.
-  /// Monotone in `elements`; 0 for 0 elements.
+  /// Size of a slice's message, in bytes; an upper bound if it varies with the data. A multiple of
+  /// 4, monotone in `elements`, and 0 for 0 elements.
   virtual std::int64_t encoded_bytes(std::int64_t elements) const = 0;
-  /// Encodes every item; on CUDA enqueues on `stream` and returns. std::logic_error where
-  /// messages are additive, which are of whole gradients; so does decode().
+  /// Encodes every item. On CUDA it enqueues on `stream` and returns. Throws std::logic_error if
+  /// messages are additive, as decode() does: those exist for whole gradients only.
   virtual void encode(std::span<const EncodeItem> items, void* stream = nullptr) const = 0;
-  /// Decodes every item. On the CPU, a message that is damaged or too short for its format
-  /// throws std::runtime_error, and nothing is written past `values`; on CUDA, the slice becomes
-  /// NaN.
+  /// Decodes every item. On the CPU, a message that is damaged or too short for its format throws
+  /// std::runtime_error, and nothing outside `values` is written. On CUDA, the slice becomes NaN.
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
-  /// On the CPU, throws as decode() for messages whose lengths are not those of their slices, and
-  /// writes nothing. Only where traits().varies there is anything to find.
+  /// Throws as decode() if a message's length does not match its slice, and writes nothing. CPU
+  /// only. Does nothing unless traits().varies.
   virtual void check_lengths(std::span<const DecodeItem> items) const;
-  /// At least what an encode of a slice, or a decode of so many messages of one, takes of a GPU's
-  /// temporary memory.
+  /// Upper bound of the temporary GPU memory, in bytes, of encoding a slice, or of decoding
+  /// `messages` messages of one.
   virtual std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const;
-  /// Makes `state.data` the residual of the slice where an encode left it half done.
+  /// Completes a residual that an encode left half computed: `state.data` becomes the residual.
   virtual void settle(const State& state, std::int64_t elements, void* stream = nullptr) const;
 
-  // Stages: what is asked of a codec for gradients of a shape. The defaults are those of one stage.
+  // Stages of a gradient, by its shape. The defaults are those of a codec with one stage.
 
-  /// What each stage sends; as many as traits().stages. The shape must not be refused.
+  /// The message of each stage; traits().stages entries. Requires that refusal(shape) is empty.
   virtual std::vector<Stage> stages(Shape shape) const;
-  /// Bytes that the stage really sends in an iteration, the same on all nodes: at most
-  /// Stage::bytes.
+  /// Bytes that the stage sends in iteration `step`, the same on all nodes; at most Stage::bytes.
   virtual std::int64_t stage_bytes(Shape shape, int stage, std::uint64_t step) const;
-  /// The arrays that are kept between steps.
+  /// Arrays kept between steps.
   virtual std::vector<StateArray> states(Shape shape) const;
-  /// Why a gradient of the shape is better sent raw; empty: it is not.
+  /// Reason why a gradient of this shape is better sent raw; empty if it is not.
   virtual std::string refusal(Shape shape) const;
-  /// Makes the messages of a stage; the means of the earlier stages must be in their places. On
-  /// CUDA it enqueues on `stream` and returns. Where messages are additive, the same means give the
-  /// same bits on all nodes, whatever their instruction sets. std::invalid_argument for a stage
-  /// that does not exist, and for a slice that lacks what StagedSlice asks for.
+  /// Makes the messages of a stage. The means of the earlier stages must be in
+  /// StagedSlice::factors. On CUDA it enqueues on `stream` and returns. If messages are additive,
+  /// equal means give equal bits on all nodes, whatever their instruction sets. Throws
+  /// std::invalid_argument for a stage that does not exist, and for a slice without the memory that
+  /// StagedSlice describes.
   virtual void encode_stage(int stage, std::span<const StagedSlice> slices,
                             void* stream = nullptr) const;
-  /// Leaves what the means of all stages decode to in StagedSlice::values, and the states ready for
-  /// the next step. Throws as encode_stage() and decode() do.
+  /// Decodes the means of all stages into StagedSlice::values, and updates the states for the next
+  /// step. Throws as encode_stage() and decode() do.
   virtual void decode_stages(std::span<const StagedSlice> slices, void* stream = nullptr) const;
 };
 
-/// Bytes of the arrays that a codec keeps for a gradient of the shape.
+/// Size in bytes of the arrays that a codec keeps for a gradient of this shape.
 std::int64_t state_bytes(const Codec& codec, Shape shape);
 
-/// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
+/// Computes x = (x / own_divisor + y1 + y2 + …) / sum_divisor in fp32, as the task Merge does.
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
            float own_divisor, float sum_divisor);
 
-/// The same where x and all y are of `type`; rounded once, at the end.
+/// The same for x and all y of `type`, rounded once, at the end.
 void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
            float own_divisor, float sum_divisor);
 
@@ -119,71 +138,72 @@ struct Parameter {
   double value;
   double least, most;  ///< accepted range, inclusive
   bool whole = false;  ///< whole numbers only
-  bool own = false;    ///< other than 0, it makes CodecTraits::own_optimizer
-  /// What text calls the values 0, 1, 2 …, from `least` 0 to `most`; empty: they are numbers.
+  bool own = false;    ///< if not 0, it sets CodecTraits::own_optimizer
+  /// Names of the values 0, 1, 2 …, from `least` 0 to `most`; empty if values are numbers.
   std::vector<std::string_view> names = {};
 };
 
-/// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
-/// hardware. And the kernels that a GPU launches for it, one after the other.
+/// Minimal memory traffic, in bytes per fp32 element: what any hardware must read and write once.
+/// Also the number of kernels that a GPU launches for it, one after the other.
 struct Traffic {
   double encode = 0;
   double decode = 0;
   double decode_add = 0;
   int encode_kernels = 1;
-  int decode_kernels = 1;  ///< of a decode-and-add, too
+  int decode_kernels = 1;  ///< also the number for a decode-and-add
 };
 
 /// One row per algorithm: drives command lines, documentation, tests and benchmarks.
 /// Adding an algorithm is one file and one row.
 struct AlgorithmRow {
   std::string_view name;
-  /// How much of a gradient it gives up, as a place in an order from 1, half precision, to
-  /// kCoarsest; 0: nothing, as raw, or not known, as of a program of the user's.
+  /// Rank by loss of precision, from kFinest (half precision) to kCoarsest; 0 if lossless or
+  /// unknown, as for users' programs.
   int coarseness = 0;
-  Traffic traffic;  ///< with its default parameters; all 0: not known
+  Traffic traffic;  ///< with default parameters; all 0 if unknown
   std::string_view help;
   std::vector<Parameter> parameters;
-  /// `values` holds every parameter. Null if there is no back end for the device in this build.
+  /// Makes the codec; `values` holds every parameter. Null if this build has no back end for the
+  /// device.
   std::function<std::unique_ptr<Codec>(const std::map<std::string, double>& values, Device device)>
       make;
   bool additive = false;  ///< as CodecTraits::additive
-  /// It decodes to the bits that were encoded, from messages as long as the data make them.
+  /// Decoding restores the encoded bits exactly; message lengths vary with the data.
   bool lossless = false;
 };
 
-/// The places of AlgorithmRow::coarseness.
+/// Bounds of AlgorithmRow::coarseness.
 inline constexpr int kFinest = 1, kCoarsest = 5;
 
 const std::vector<AlgorithmRow>& algorithms();
 
-/// The row of "tbq" or "tbq(tau=0.25)"; null for what the table lacks.
+/// The row of "tbq" or "tbq(tau=0.25)"; null if the table has none.
 const AlgorithmRow* find_algorithm(std::string_view text);
 
-/// The value of a parameter in an algorithm's text, or else its default in the table: 0.01 for
-/// "dgc" and "rho". If the parameter's values have names, it is the number of the name. Nothing if
-/// the text does not give the parameter and the table does not have it.
+/// Value of a parameter in an algorithm's text, else its default in the table: 0.01 for "dgc" and
+/// "rho". If the parameter's values have names, the index of the name. Empty if neither the text
+/// nor the table has the parameter.
 std::optional<double> parameter_value(std::string_view text, std::string_view name);
 
-/// What the user of an algorithm's text must know that does not average gradients: one sentence, or
-/// more; empty: it averages.
+/// Warning for an algorithm that does not average gradients, in one or more sentences; empty if it
+/// averages.
 std::string optimizer_note(std::string_view text);
 
-/// "onebit,tbq,terngrad,fp16,bf16", for messages and help.
+/// Comma-separated names of all algorithms, for messages and help: "onebit,tbq,terngrad,…".
 std::string algorithm_names();
 
-/// Whether "tbq", "tbq(tau=0.25)" or "mine.pse" is meant to name an algorithm: one of the table or
-/// a program of the user's. Whether it can be made is make_codec's business.
+/// True if the text names an algorithm of the table or a user's program: "tbq", "tbq(tau=0.25)",
+/// "mine.pse". make_codec() checks whether it can be made.
 bool names_algorithm(std::string_view text);
 
-/// How long the C++ compiler may take for a program of the user's, if nothing else is asked for.
+/// Default time limit for the C++ compiler on a user's program.
 inline constexpr double kCompileTimeout_s = 120;
 
-/// The codec for "tbq", "tbq(tau=0.25)" or a CompLL program, "path/mine.pse(x=1)". A program is
-/// compiled if it was not yet (user/algorithm.hpp and user/algorithm_cuda.hpp list the errors), and
-/// its code runs as this user: a caller that takes the text from a file asks plans/trust.hpp first.
-/// Throws std::invalid_argument if the text does not fit or has control characters; the message
-/// lists the algorithms, or the parameters with their ranges.
+/// Makes the codec for "tbq", "tbq(tau=0.25)" or a CompLL program, "path/mine.pse(x=1)". A program
+/// is compiled unless it was compiled before; user/algorithm.hpp and user/algorithm_cuda.hpp list
+/// the errors. Its code runs as this user: a caller that takes the text from a file asks
+/// plans/trust.hpp first. Throws std::invalid_argument if the text does not fit or has control
+/// characters; the message lists the algorithms, or the parameters with their ranges.
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu,
                                   double compile_timeout_s = kCompileTimeout_s);
 

@@ -3,22 +3,21 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What kernels and their callers pass each other, on every device: device code that is compiled at
-/// run time (user/nvrtc.hpp) includes this too, so it must do without the rest of the standard
-/// library.
+/// Data structures that kernels and their callers share, on every device. Device code compiled at
+/// run time (user/nvrtc.hpp) includes this header, so it uses nothing else of the standard library.
 namespace hipress::kernels {
 
-/// How a gradient lies in memory. Arithmetic and states are fp32 whatever the type. An encode
-/// widens what it reads, which is exact; a decode rounds once, at the end, to nearest even, and
-/// beyond the type's largest number to infinity.
+/// Element type of a gradient in memory. Arithmetic and states are always fp32. An encode widens
+/// its input exactly. A decode rounds once, at the end, to nearest even; values beyond the type's
+/// largest number become infinity.
 enum class ValueType : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
 
 constexpr std::int64_t bytes_per_value(ValueType type) {
   return type == ValueType::kFloat32 ? 4 : 2;
 }
 
-/// Which draws of the counter-based generator an encode uses: no two (node, gradient, role,
-/// element, step) share one.
+/// Key of the counter-based random generator for one encode. Distinct (node, gradient, role,
+/// element, step) get distinct draws.
 struct DrawKey {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;  ///< iteration
@@ -28,29 +27,29 @@ struct DrawKey {
   std::int64_t first_element = 0;  ///< global index of the slice's element 0
 };
 
-/// A slice's residual that is only half computed: `State::data` holds the values that were encoded
-/// last. What their message decodes to, under `wire`, has yet to be subtracted. The next encode
-/// does that in passing; Codec::settle() does it at any time.
+/// A half-computed residual of a slice. `State::data` holds the values that were encoded last;
+/// their decoded message, described by `wire`, is still to be subtracted. The next encode subtracts
+/// it in the same pass over the slice; Codec::settle() does it at any time.
 struct Deferred {
   alignas(8) std::byte wire[48] = {};
-  bool owed = false;  ///< false: State::data is the residual itself
+  bool owed = false;  ///< false if State::data is the residual itself
 };
 
-/// Per-element state that an algorithm keeps between steps at one (gradient, role): error-feedback
-/// residual, momentum. `count` arrays of the slice's length, each fp32; array i starts at
-/// data + i * stride.
+/// Per-element state that an algorithm keeps between steps at one (gradient, role), such as an
+/// error-feedback residual or momentum: `count` fp32 arrays of the slice's length. Array i starts
+/// at data + i * stride.
 struct State {
-  float* data = nullptr;  ///< null: the algorithm keeps none, or it is switched off
+  float* data = nullptr;  ///< null if the algorithm keeps none, or if it is switched off
   std::int64_t stride = 0;
-  /// Lets an encode leave its residual half computed, which saves a pass over the slice; belongs to
-  /// exactly this slice. Null: data is the residual after every encode. The values differ in one
-  /// case, a slice with a NaN or infinity: it leaves the residual unchanged if `deferred` is null,
-  /// and else changes the residual by the rounding of v = x + residual.
+  /// Lets an encode leave its residual half computed, which saves a pass over the slice. Belongs to
+  /// exactly this slice. If null, data is the residual after every encode. Results differ only for
+  /// a slice with a NaN or infinity: with null the residual is unchanged; otherwise it changes by
+  /// the rounding of v = x + residual.
   Deferred* deferred = nullptr;
 };
 
-/// One slice to encode. Pointers are to memory of the codec's device; values need no more alignment
-/// than their type has.
+/// One slice to encode. Pointers are to memory of the codec's device. Values need only the
+/// alignment of their type.
 struct EncodeItem {
   const void* values = nullptr;  ///< `elements` numbers of `type`
   ValueType type = ValueType::kFloat32;
@@ -63,10 +62,10 @@ struct EncodeItem {
       nullptr;  ///< out, may be null: bytes really used, on the codec's device
 };
 
-/// What decode does with the decoded values d and the slice x already there, all of it in fp32.
+/// Combination of the decoded values d with the slice x in place, in fp32.
 enum class DecodeMode : std::uint8_t {
   kOverwrite,  ///< x = d
-  kAdd,        ///< x = (x / own_divisor + d1 + d2 + … in the order given) / sum_divisor
+  kAdd,        ///< x = (x / own_divisor + d1 + d2 + …, in message order) / sum_divisor
 };
 
 }  // namespace hipress::kernels

@@ -5,15 +5,15 @@
 
 #include "kernels/codec/codec.hpp"
 
-/// What codecs of every device check of their items before they do anything; what cannot be is
+/// Checks of items that codecs of every device share, made before any work. They throw
 /// std::invalid_argument.
 namespace hipress::kernels {
 
-/// Slices have a length, and where it is not 0, values and room for the message.
+/// Requires of each item a length ≥ 0 and, unless it is 0, values and memory for the message.
 void check_encodes(std::span<const EncodeItem> items);
 
-/// Slices have a length, and where it is not 0, a place; there are as many lengths as messages, one
-/// where they overwrite. `name` is the codec's, for what is said.
+/// Requires of each item a length ≥ 0 and, unless it is 0, memory for the values; one length per
+/// message; exactly one message when overwriting. `name` is the codec's, for error messages.
 void check_decodes(std::span<const DecodeItem> items, std::string_view name);
 
 }  // namespace hipress::kernels

@@ -7,13 +7,13 @@
 #include <immintrin.h>
 #endif
 
-/// Lanes: how one source of arithmetic serves a CUDA thread, a plain loop and every vector width.
+/// Lanes: one source of arithmetic serves a CUDA thread, a plain loop and every vector width.
 ///
 /// An algorithm is written for a type F of float lanes: `float` itself (one lane: CUDA threads and
 /// the plain host loop) or the vector type of the instruction set that the including file is
-/// compiled for. Operators work on both; the functions below are the rest. Everything is forced
-/// inline, for two reasons: speed, and because a shared out-of-line copy compiled for AVX-512 must
-/// never be what the linker picks for a machine without it.
+/// compiled for. Operators work on both; the functions below supply the rest. Everything is forced
+/// inline, for speed and because the linker could pick an out-of-line copy compiled for AVX-512 on
+/// a machine without it.
 #ifdef __CUDACC__
 #define HIPRESS_LANES __host__ __device__ __forceinline__
 #else
@@ -22,7 +22,7 @@
 
 namespace hipress::kernels {
 
-/// The types that go with float lanes F: U unsigned integer lanes, M what comparisons give.
+/// Types that go with float lanes F: U is unsigned integer lanes, M the result of comparisons.
 template <class F>
 struct Lanes;
 
@@ -33,7 +33,7 @@ struct Lanes<float> {
   using M = bool;
 };
 
-/// Double precision is used lane by lane only, and counts in 64 bits.
+/// Double precision is used one lane at a time, with 64-bit counters.
 template <>
 struct Lanes<double> {
   static constexpr int kWidth = 1;
@@ -57,10 +57,10 @@ template <class V>
 requires(std::is_arithmetic_v<V>) HIPRESS_LANES V select(bool condition, V yes, V no) {
   return condition ? yes : no;
 }
-/// a < b ? a : b, so b where one is not a number.
+/// Minimum, a < b ? a : b; returns b if either is NaN.
 template <class V>
 requires(std::is_floating_point_v<V>) HIPRESS_LANES V smaller(V a, V b) { return a < b ? a : b; }
-/// a > b ? a : b, so b where one is not a number.
+/// Maximum, a > b ? a : b; returns b if either is NaN.
 template <class V>
 requires(std::is_floating_point_v<V>) HIPRESS_LANES V larger(V a, V b) { return a > b ? a : b; }
 HIPRESS_LANES std::uint32_t as_bits(float value) {
@@ -77,22 +77,23 @@ HIPRESS_LANES float to_float(std::uint32_t value) {
   return static_cast<float>(static_cast<std::int32_t>(value));
 }
 
-/// Conditions of all lanes.
+/// Logical operations on masks; every() makes a mask with all lanes equal.
 HIPRESS_LANES bool both(bool a, bool b) { return a && b; }
 HIPRESS_LANES bool either(bool a, bool b) { return a || b; }
 HIPRESS_LANES bool opposite(bool condition) { return !condition; }
 template <class F>
 requires(Lanes<F>::kWidth == 1) HIPRESS_LANES bool every(bool condition) { return condition; }
 
-/// Without its sign.
+/// Absolute value.
 HIPRESS_LANES float magnitude(float value) { return as_float(as_bits(value) & 0x7fffffffu); }
 HIPRESS_LANES float rounded_down(float value) { return __builtin_floorf(value); }
 HIPRESS_LANES float square_root(float value) { return __builtin_sqrtf(value); }
 
-/// a + b * c, where b * c is exact: then a fused step gives the same as two.
+/// Computes a + b * c for an exact product b * c, so that fused and separate steps give the same
+/// bits.
 HIPRESS_LANES float plus_scaled(float a, float b, float c) { return a + b * c; }
 
-/// Subtracting 0 changes no number, where adding it would change -0.
+/// Copies a value to all lanes. Subtracting 0 changes no number; adding 0 would change -0.
 template <class F>
 HIPRESS_LANES F broadcast(float value) {
   return value - F{};
@@ -110,9 +111,9 @@ HIPRESS_LANES void store_16(std::uint16_t* to, std::uint32_t value) {
   *to = static_cast<std::uint16_t>(value);
 }
 
-/// Bit l of the result says whether lane l of the mask holds.
+/// Packs a mask: bit l of the result is lane l.
 HIPRESS_LANES std::uint32_t bits_of_mask(bool mask) { return mask ? 1 : 0; }
-/// Lane l of the result is yes's where bit l is set, else no's.
+/// Selects lane l from `yes` if bit l is set, else from `no`.
 HIPRESS_LANES float select_by_bits(std::uint32_t bits, float yes, float no) {
   return (bits & 1) != 0 ? yes : no;
 }
@@ -120,10 +121,10 @@ HIPRESS_LANES std::uint32_t select_by_bits(std::uint32_t bits, std::uint32_t yes
                                            std::uint32_t no) {
   return (bits & 1) != 0 ? yes : no;
 }
-/// 0, 1, 2 … by lane.
+/// Lane numbers 0, 1, 2 ….
 template <class F>
 requires(Lanes<F>::kWidth == 1) HIPRESS_LANES UnsignedLanes<F> lane_numbers() { return 0; }
-/// table[code] by lane; codes are below 2^kBits.
+/// Looks up table[code] per lane; codes are below 2^kBits.
 template <int kBits>
 HIPRESS_LANES float look_up(const float* table, std::uint32_t code) {
   return table[code];
@@ -227,7 +228,7 @@ HIPRESS_LANES FloatVector square_root(FloatVector value) {
 #endif
 }
 
-/// The lanes turned by kBy: lane l of the result is lane l + kBy of `value`, cyclically.
+/// Rotates lanes by kBy: lane l of the result is lane l + kBy of `value`, cyclically.
 template <int kBy, class V>
 HIPRESS_LANES V rotate_lanes(V value) {
   return [&]<int... kLane>(std::integer_sequence<int, kLane...>) __attribute__((always_inline)) {
@@ -265,10 +266,10 @@ HIPRESS_LANES FloatVector larger(FloatVector a, FloatVector b) {
 HIPRESS_LANES std::uint32_t bits_of_mask(MaskVector mask) { return mask; }
 HIPRESS_LANES MaskVector mask_of_bits(std::uint32_t bits) { return static_cast<MaskVector>(bits); }
 
-/// Past the caches, for large results that are not read again soon; `to` must be aligned to the
-/// vector.
+/// Non-temporal store, past the caches, for large results not read again soon. `to` must be aligned
+/// to the vector.
 HIPRESS_LANES void stream(float* to, FloatVector value) { _mm512_stream_ps(to, (__m512)value); }
-/// The chosen lanes of values and numbers, one after the other; whole vectors are written.
+/// Stores the chosen lanes of values and numbers contiguously; whole vectors are written.
 HIPRESS_LANES void store_chosen(std::uint32_t chosen, FloatVector values, float* to_values,
                                 UnsignedVector numbers, std::uint32_t* to_numbers) {
   const auto mask = static_cast<__mmask16>(chosen);
@@ -370,16 +371,16 @@ HIPRESS_LANES void finish_streaming() {
 
 #endif  // __CUDACC__
 
-/// What values are divided by. For a power of two, they are multiplied by its reciprocal: the bits
-/// are the same, since both operations round the same number, and it is faster. An encode that
+/// Divisor of values. A power of two becomes a multiplication by its reciprocal, which gives the
+/// same bits, since both operations round the same exact result, and is faster. An encode that
 /// divides by three takes 10 to 36 % longer than one that does not divide; by two, at most 10 %.
 struct Divisor {
   float by = 1;
-  float factor = 1;  ///< 1 / by, where that is exact
+  float factor = 1;  ///< 1 / by, if exact
   bool divides = false;
   bool multiplies = false;
 
-  /// `by` is at least 1 and finite.
+  /// Requires a finite `by` ≥ 1.
   HIPRESS_LANES static Divisor of(float by) {
     const bool power_of_two = (as_bits(by) & 0x007fffffu) == 0 && by < 0x1p100f;
     return {by, power_of_two ? 1 / by : 1.0f, by != 1, power_of_two};

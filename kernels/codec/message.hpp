@@ -4,11 +4,11 @@
 
 #include "kernels/codec/lanes.hpp"
 
-/// How the codes of a quantiser lie in a message: as bit planes.
+/// Layout of a quantiser's codes in a message: bit planes.
 ///
-/// A word is 32 consecutive elements. Its codes of P bits are P unsigned 32-bit numbers, one after
-/// the other: bit l of number p is bit p of the code of the word's element l. A plane takes one
-/// comparison and one instruction that packs its result into a bit per lane, on a CPU as on a GPU.
+/// A word is 32 consecutive elements. Its codes of P bits are stored as P consecutive unsigned
+/// 32-bit numbers: bit l of number p is bit p of the code of element l. A plane takes one
+/// comparison and one instruction that packs the result into a bit per lane, on CPUs and on GPUs.
 /// The bits past the last element are 0.
 namespace hipress::kernels {
 
@@ -20,13 +20,13 @@ HIPRESS_LANES std::int64_t words_of(std::int64_t elements) {
   return elements / kWordElements + (elements % kWordElements != 0 ? 1 : 0);
 }
 
-/// Elements of word `word` that the slice has: 32, fewer in the last word, none behind it.
+/// Number of the slice's elements in word `word`: 32, fewer in the last word, 0 past the end.
 HIPRESS_LANES int elements_in_word(std::int64_t elements, std::int64_t word) {
   const std::int64_t left = elements - word * kWordElements;
   return left >= kWordElements ? kWordElements : left > 0 ? static_cast<int>(left) : 0;
 }
 
-/// A bit for each of the first `count` ≤ 32 lanes.
+/// Mask with the lowest `count` bits set; `count` ≤ 32.
 HIPRESS_LANES std::uint32_t first_bits(int count) { return count >= 32 ? ~0u : (1u << count) - 1u; }
 
 }  // namespace hipress::kernels

@@ -6,16 +6,16 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
 
-/// What an encoder works on, before any algorithm: v = x / divisor, plus the residual where there
-/// is one.
+/// Input values of an encoder, before any algorithm: v = x / divisor, plus the residual if there is
+/// one.
 namespace hipress::kernels {
 
 inline constexpr float kLargest = 0x1.fffffep127f;
 
-/// How a slice's inputs and residual make the values v that are encoded.
+/// Rule that computes the values v to encode from a slice's inputs and residual.
 ///
-/// v saturates at the largest finite number, so that finite inputs and residuals never make an
-/// infinity: only the gradient itself can be non-finite, and a residual stays finite for ever.
+/// v saturates at the largest finite number, so finite inputs and residuals never produce an
+/// infinity. Only the gradient itself can be non-finite, and a residual always stays finite.
 struct ValueRule {
   Divisor divisor;
   bool adds_residual = false;
@@ -32,14 +32,14 @@ struct ValueRule {
   }
 };
 
-/// Has its top bit set exactly if the input is infinite or not a number: then the exponent is all
-/// ones, and adding one to it carries. Such flags are collected with |.
+/// Sets the top bit exactly if the input is infinite or NaN: its exponent is all ones, so adding
+/// one to the exponent carries into the top bit. Flags are combined with |.
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> non_finite_flag(F input) {
   return (as_bits(input) & 0x7fffffffu) + 0x00800000u;
 }
 
-/// The level that a code stands for: `levels` indexed by the code whose bit p is planes[p].
+/// Level of a code: `levels` indexed by the code whose bit p is planes[p].
 template <int kPlanes, class F>
 HIPRESS_LANES F level_of(const MaskLanes<F>* planes, const float* levels) {
   if constexpr (kPlanes == 0) {
@@ -51,7 +51,7 @@ HIPRESS_LANES F level_of(const MaskLanes<F>* planes, const float* levels) {
   }
 }
 
-/// The same from plane numbers, for the lanes whose bits begin at bit `shift`.
+/// The same from packed planes, for the lanes whose bits begin at bit `shift`.
 template <int kPlanes, class F>
 HIPRESS_LANES F level_of_bits(const std::uint32_t* planes, int shift, const float* levels) {
   if constexpr (kPlanes == 1) {

@@ -6,8 +6,8 @@
 
 #include "kernels/codec/item.hpp"
 
-/// The stages of a codec: it sends a first message of a gradient, needs what has become of it on
-/// all nodes for the second, and so on. One that has all to say at once has one stage.
+/// Stages of a codec. Each stage sends one message of a gradient; a later stage needs the means of
+/// the earlier messages over all nodes. Most codecs have one stage.
 namespace hipress::kernels {
 
 /// The dimensions of a gradient, outermost first.
@@ -20,14 +20,15 @@ inline std::int64_t elements_of(Shape shape) {
   return elements;
 }
 
-/// What one stage of a codec sends, for a shape.
+/// Message of one stage of a codec, for a shape.
 struct Stage {
-  std::int64_t bytes = 0;  ///< of the message, at most
+  std::int64_t bytes = 0;  ///< upper bound of the message's size
   ValueType values = ValueType::kFloat32;
-  /// The mean of all nodes' messages is the message of the mean: it travels as raw values do, by
-  /// any way to average, and no node on the way encodes or decodes. Such a message is a factor.
+  /// The mean of all nodes' messages is the message of the mean. It travels as raw values do,
+  /// through any averaging collective, and no node on the way encodes or decodes. Such a message is
+  /// called a factor.
   bool additive = false;
-  int rank = 0;  ///< columns of the factor; 0: it has none
+  int rank = 0;  ///< columns of the factor; 0 if it is not a matrix
 };
 
 /// An array that an encoder keeps between steps.
@@ -40,18 +41,17 @@ struct StateArray {
 /// codec's device.
 struct StagedSlice {
   Shape shape;
-  void* values = nullptr;  ///< of `type`; every encode reads them, the decode writes them
+  void* values = nullptr;  ///< numbers of `type`; read by every encode, written by the decode
   ValueType type = ValueType::kFloat32;
-  /// For each stage, Stage::bytes of memory, aligned to 16 bytes: what encode_stage() writes. For
+  /// Per stage, Stage::bytes of memory, aligned to 16 bytes, for the output of encode_stage(). For
   /// additive messages, the mean over all nodes replaces it before the next stage begins. A later
   /// stage may replace the mean by a result that is the same on all nodes.
   std::span<float* const> factors;
-  /// Per array of Codec::states(), what the last step left there.
+  /// The arrays of Codec::states(), as the last step left them.
   std::span<float* const> states;
-  DrawKey key;  ///< `step`, and of what is drawn alike on all nodes `seed` and `gradient`
-  /// The length in bytes of the one message, for codecs whose messages vary in length
-  /// (CodecTraits::varies): an encode writes it and a decode reads it. It lies in host memory, and
-  /// exists for host codecs only; null elsewhere.
+  DrawKey key;  ///< draws shared by all nodes use `seed`, `step` and `gradient` only
+  /// Length in bytes of the one message, for codecs with CodecTraits::varies: an encode writes it
+  /// and a decode reads it. In host memory, for host codecs only; null elsewhere.
   std::int64_t* message_bytes = nullptr;
 };
 

@@ -17,9 +17,9 @@
 #include "io/memory.hpp"
 #include "io/quantity.hpp"
 
-// The file: "HPSTATE2", a byte-order mark, the number of entries; per entry the name's length and
-// bytes, role, arrays, elements and the floats; the checksum of all that, and "HPSTATE." at the
-// end. Integers and floats as the machine has them. "HPSTATE1" has no checksum.
+// File format: "HPSTATE2", a byte-order mark, the number of entries; per entry the name's length
+// and bytes, role, arrays, elements and the floats; then a checksum of all that, and "HPSTATE." at
+// the end. Integers and floats are in the machine's byte order. "HPSTATE1" has no checksum.
 
 namespace hipress::kernels {
 
@@ -30,8 +30,9 @@ constexpr std::string_view kEnd = "HPSTATE.";
 constexpr std::uint32_t kByteOrderMark = 0x01020304;
 constexpr std::uint32_t kLongestName = 1 << 16;
 
-/// Of bytes that come in pieces, which belong to it. Each step is a bijection of what it had so
-/// far, so one word that is wrong always changes it, and others do but for one in 2^64.
+/// 64-bit checksum of bytes added in pieces; the boundaries of the pieces matter. Each step is a
+/// bijection of the sum so far, so a single wrong word always changes the result; other damage goes
+/// unnoticed with probability 2^-64.
 class Checksum {
  public:
   void add(const void* from, std::size_t bytes) {
@@ -53,7 +54,7 @@ class Checksum {
   std::uint64_t sum_ = 0x6a09e667f3bcc908u;
 };
 
-/// Writes a state file and sums it up.
+/// Writes a state file and computes its checksum.
 class Writer {
  public:
   explicit Writer(std::ostream& out) : out_(out) {}
@@ -72,13 +73,13 @@ class Writer {
   Checksum sum_;
 };
 
-/// Reads a state file and says where it breaks.
-class Reader {
+/// Reads a state file; throws io::InputError where it is truncated.
+class StateReader {
  public:
-  explicit Reader(const std::string& path) : file_(path, {.most_bytes = INT64_MAX}) {
+  explicit StateReader(const std::string& path) : file_(path, {.most_bytes = INT64_MAX}) {
     if (!file_.size()) fail("is a pipe; a state is read from a regular file");
     bytes_left_ = *file_.size();
-    // What is read takes as much memory, also where a file has holes that take no room on the disk.
+    // The content takes its full size in memory even if the file is sparse.
     const std::int64_t available = io::available_memory();
     if (bytes_left_ <= available) return;
     throw io::RunError(fmt::format(
@@ -123,7 +124,7 @@ class Reader {
   Checksum sum_;
 };
 
-/// A slice lies within its gradient.
+/// Throws std::invalid_argument unless the slice lies within its gradient.
 void check_slice(std::string_view gradient, std::int64_t elements, std::int64_t first_element,
                  std::int64_t slice_elements) {
   if (first_element < 0 || slice_elements < 0 || slice_elements > elements ||
@@ -146,7 +147,7 @@ StateStore::Arrays& StateStore::arrays_of(std::string_view gradient, std::uint32
   Key key(gradient, role);
   const auto known = states_.find(key);
   if (known == states_.end()) {
-    // Complete before it is kept: there may be no memory for it.
+    // Allocated before it is inserted: the allocation may fail.
     Arrays made;
     made.elements = elements;
     made.arrays = arrays;
@@ -194,7 +195,7 @@ State StateStore::slice_of(const Codec& codec, std::string_view gradient, std::u
   const bool same = known != state.open.end() && known->second.codec == &codec &&
                     known->second.elements == slice_elements;
   if (!same) {
-    // Another cut or codec: everything that overlaps starts from settled residuals.
+    // Other slice bounds or another codec: settle every slice that overlaps this one.
     for (auto open = state.open.begin(); open != state.open.end();) {
       const bool overlaps = open->first < first_element + slice_elements &&
                             first_element < open->first + open->second.elements;
@@ -261,7 +262,7 @@ void StateStore::save(const std::string& path) {
 }
 
 StateStore::States StateStore::read(const std::string& path, const Admit& admit) {
-  Reader file(path);
+  StateReader file(path);
   const std::string magic = file.text(kMagic.size());
   if (magic != kMagic && magic != kMagicBefore) {
     file.fail("is not a state file of this version (it does not begin with HPSTATE2)");
@@ -301,7 +302,7 @@ StateStore::States StateStore::read(const std::string& path, const Admit& admit)
   }
   const std::uint64_t sum = file.sum();
   if (magic == kMagic && file.number<std::uint64_t>() != sum) {
-    file.fail("is damaged: its checksum is not that of what it holds; take an earlier checkpoint");
+    file.fail("is damaged: its checksum does not match its content; take an earlier checkpoint");
   }
   if (file.text(kEnd.size()) != kEnd) file.fail("is damaged at its end");
   if (file.bytes_left() != 0) file.fail("is damaged: something follows its end");
@@ -340,7 +341,7 @@ void StateStore::restore(const std::string& path) {
     if (!states.contains(key)) refuse_missing(key, ours);
   }
   for (auto& [key, ours] : states_) {
-    settle(ours);  // what is owed is paid to what is overwritten
+    settle(ours);  // drop what is still to be subtracted: the data are overwritten
     const std::vector<float>& values = states.find(key)->second.data;
     std::copy(values.begin(), values.end(), ours.data.begin());
   }

@@ -8,7 +8,7 @@
 
 #include "kernels/compll/source.hpp"
 
-/// Programs as they are written: what the parser makes and the elaborator (elaborate.hpp) reads.
+/// Abstract syntax tree of a program: made by the parser, read by the elaborator (elaborate.hpp).
 namespace hipress::compll::ast {
 
 struct Expression;
@@ -21,7 +21,7 @@ enum class TypeName : std::uint8_t { kVoid, kBool, kInt, kUint8, kUint, kFloat, 
 struct Type {
   TypeName name = TypeName::kVoid;
   bool array = false;
-  std::shared_ptr<Expression> bits;  ///< of uint<bits>
+  std::shared_ptr<Expression> bits;  ///< bits of uint<bits>
   Place place;
 };
 
@@ -29,7 +29,7 @@ struct Parameter {
   Type type;
   std::string name;
   Place place;
-  ExpressionPtr value, least, most;  ///< `= value in [least, most]`, where given
+  ExpressionPtr value, least, most;  ///< `= value in [least, most]`, if given
   bool own = false;                  ///< `own type name …`
 };
 
@@ -50,7 +50,7 @@ enum class ExpressionKind : std::uint8_t {
   kUnary,    ///< op, operands[0]
   kBinary,   ///< op, operands[0], operands[1]
   kChoice,   ///< operands[0] ? operands[1] : operands[2]
-  kCall,     ///< name(operands…), perhaps name<type>(…)
+  kCall,     ///< name(operands…) or name<type>(operands…)
   kCast,     ///< type(operands[0])
   kElement,  ///< operands[0][operands[1]]
   kSize,     ///< operands[0].size
@@ -60,12 +60,12 @@ enum class ExpressionKind : std::uint8_t {
 struct Expression {
   ExpressionKind kind;
   Place place;
-  std::string name;  ///< of a name or call; the operator of kUnary and kBinary
+  std::string name;  ///< name of a kName or kCall; operator of kUnary and kBinary
   std::int64_t integer = 0;
   double real = 0;
   std::vector<ExpressionPtr> operands;
-  int height = 0;  ///< of the tree below, lambdas included
-  Type type;       ///< of a cast, or between < and > of a call
+  int height = 0;  ///< height of the tree below, including lambdas
+  Type type;       ///< target of a cast, or argument in name<type>(…)
   std::shared_ptr<Lambda> lambda;
 };
 
@@ -98,7 +98,7 @@ struct Function {
   Place place;
 };
 
-/// The functions of one source.
+/// Functions of one source.
 struct File {
   std::vector<Function> functions;
 };

@@ -5,7 +5,7 @@
 namespace hipress::compll {
 
 std::string literal(double value, bool single) {
-  // Hexadecimal says exactly which number it is.
+  // Hexadecimal is exact.
   return single ? fmt::format("{:a}f", static_cast<float>(value)) : fmt::format("{:a}", value);
 }
 
@@ -144,7 +144,7 @@ std::string LaneCode::operation(const Node& node) const {
       return of_bits ? fmt::format("opposite(either(less({0}, {1}), less({1}, {0})))", a(), b())
                      : fmt::format("both(at_least({0}, {1}), at_least({1}, {0}))", a(), b());
     case Op::kSelect:
-      // Of what is the same for all lanes only one side is worked out.
+      // If the condition is the same for all lanes, compute one side only.
       if (!condition && !values_.per_element(node.arguments[0])) {
         return fmt::format("{} ? {} : {}", number(node.arguments[0]), b(), c());
       }

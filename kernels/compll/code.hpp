@@ -10,37 +10,38 @@
 
 #include "kernels/compll/program.hpp"
 
-/// Values as text of C++: names, and code for what a slice has once, for lanes, and for one element
-/// at a time.
+/// C++ code for values: names, and code for scalars of a slice, for lanes, and for one element at a
+/// time.
 namespace hipress::compll {
 
-/// A number as C++ writes it, exactly.
+/// C++ literal of a number, exact.
 std::string literal(double value, bool single);
 
-/// The type of a number that a slice has once.
+/// C++ type of a scalar of a slice.
 const char* cpp_type(ScalarKind kind);
 
-/// The type of a number on lanes F.
+/// C++ type of a number on lanes F.
 const char* lane_type(ScalarKind kind);
 
-/// How numbers of kind float are worked out.
+/// Precision of arithmetic on numbers of kind float.
 enum class Precision : std::uint8_t { kDouble, kSingle };
 
-/// An operation on numbers, given its arguments as texts.
+/// Code of an operation on numbers; `arguments` are code.
 std::string number_operation(const Node& node, Precision precision,
                              const std::array<std::string, 3>& arguments);
 
-/// Names for values, each once: "v_gap" after a name of the program, which is an identifier, else
-/// "v12". Nothing else in generated code begins so: no word of C++, macro or part of a frame.
+/// Unique names for values: "v_gap" for a value that the program names gap, else "v12". No other
+/// name in generated code, the frames or C++ begins with "v_" or is "v" and digits.
 class Names {
  public:
   std::string make(const std::string& wish, NodeId id);
 
  private:
-  std::map<std::string, int> used_;  ///< how often each wish was made
+  std::map<std::string, int> used_;  ///< number of requests per wish
 };
 
-/// All values that some need, least first: a value comes after its parts.
+/// All values that `roots` depend on, arguments before their users. Does not go beyond values for
+/// which `stop` holds.
 template <class Stop>
 std::set<NodeId> needed_for(const Values& values, const std::vector<NodeId>& roots, Stop stop) {
   std::set<NodeId> needed;
@@ -55,10 +56,10 @@ std::set<NodeId> needed_for(const Values& values, const std::vector<NodeId>& roo
   }
   return needed;
 }
-/// Code for values that a slice has once.
+/// Code for scalars of a slice.
 class ScalarCode {
  public:
-  /// `leaves` gives the text of a leaf.
+  /// `leaves` returns the code of a leaf.
   template <class Leaves>
   ScalarCode(const Values& values, const std::vector<NodeId>& roots, const Leaves& leaves) {
     for (const NodeId id : needed_for(values, roots, [](NodeId) { return false; })) {
@@ -90,15 +91,15 @@ class ScalarCode {
   std::map<NodeId, std::string> texts_;
   std::string lines_;
 };
-/// A value that code for elements takes from outside: a member of the object that holds the code.
+/// A value that element code captures: a member of the object that holds the code.
 struct Capture {
   NodeId id;
   std::string name;
 };
-/// Code for values that every element has, on lanes F.
+/// Code for per-element values, on lanes F.
 class LaneCode {
  public:
-  /// `leaves` gives the text of a leaf that depends on the element.
+  /// `leaves` returns the code of a leaf that depends on the element.
   template <class Leaves>
   LaneCode(const Values& values, const std::vector<NodeId>& roots, const Leaves& leaves)
       : values_(values) {
@@ -129,10 +130,10 @@ class LaneCode {
   const std::string& lines() const { return lines_; }
   const std::vector<Capture>& captures() const { return captures_; }
   const std::set<std::int64_t>& sites() const { return sites_; }
-  /// What it costs to compile, in operations.
+  /// Compile-time cost, in operations.
   int work() const { return work_; }
 
-  /// A value as lanes.
+  /// Code of a value as lanes.
   std::string text(NodeId id) const {
     if (values_.per_element(id)) return texts_.at(id);
     const Node& node = values_[id];
@@ -150,7 +151,7 @@ class LaneCode {
  private:
   static constexpr int kWorkOfDraw = 15;
 
-  /// A value that is one number for all lanes, as that number.
+  /// Code of a value that is the same for all lanes, as a scalar.
   std::string number(NodeId id) const {
     const Node& node = values_[id];
     return node.op == Op::kInteger ? fmt::format("{}", node.integer) : captured_.at(id);

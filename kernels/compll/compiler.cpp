@@ -16,7 +16,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// The file beside `path` with the algorithm's other half, if there is one.
+/// Path of the file with the algorithm's other half; empty if it does not exist.
 std::filesystem::path other_half(const std::filesystem::path& path) {
   constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
       {"Encode", "Decode"}, {"Decode", "Encode"}, {"_encode", "_decode"}, {"_decode", "_encode"}};
@@ -31,11 +31,11 @@ std::filesystem::path other_half(const std::filesystem::path& path) {
   return {};
 }
 
-/// Of all that the program is written in.
+/// SHA-256 of all sources of a program.
 io::Digest digest_of(const std::vector<const Source*>& sources) {
   std::string all;
   for (const Source* source : sources) {
-    all += fmt::format("{} ", source->text.size());  // so that no two lists give one text
+    all += fmt::format("{} ", source->text.size());  // so that different lists give different texts
     all += source->text;
   }
   return io::sha256(all);

@@ -5,20 +5,31 @@
 #include "kernels/compll/program.hpp"
 #include "kernels/compll/source.hpp"
 
+/// The CompLL compiler. An example that compiles a program and writes PyTorch operators for it
+/// (wrap() is in wrappers.hpp):
+///
+///   try {
+///     const Compiled compiled = compile("TbqEncode.pse");  // reads TbqDecode.pse, too
+///     for (const std::string& note : compiled.notes) std::cerr << note << "\n";
+///     std::ofstream("tbq.cpp") << compiled.code;
+///     std::ofstream("tbq_pytorch.cpp")
+///         << wrap(compiled, "TbqEncode.pse", "tbq", "pytorch", WrapperPart::kBoth);
+///   } catch (const CompileError& error) {
+///     std::cerr << error.what() << "\n";  // file, line, column, and the line with a caret
+///   }
 namespace hipress::compll {
 
-/// A program as code.
+/// A compiled program.
 struct Compiled {
   Program program;
-  std::string code;  ///< compiles alone, as C++20 and as CUDA, with -I<project root>
+  std::string code;  ///< self-contained C++20 and CUDA, with -I<project root>
   Notes notes;
 };
 
-/// Compiles the algorithm that a file belongs to. Of XEncode.pse and XDecode.pse (or
-/// X_encode.pse and X_decode.pse), which may each hold a half, either may be given: the other is
-/// read, too, if it is there. Any other file holds the whole algorithm. CompileError for a program
-/// that is wrong; io::InputError for a file that cannot be read, or for a decoder without its
-/// encoder.
+/// Compiles the algorithm in a file. XEncode.pse and XDecode.pse (or X_encode.pse and X_decode.pse)
+/// may each hold a half; either may be given, and the other is read too if it exists. Any other
+/// file holds the whole algorithm. Throws CompileError for an invalid program, and io::InputError
+/// for a file that cannot be read or for a decoder without its encoder.
 Compiled compile(const std::string& path);
 
 }  // namespace hipress::compll

@@ -13,8 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-constexpr double kLargestFloat = 3.4028234663852886e38;
-/// Each use of a name looks through them all.
+/// Bound on variables; each use of a name searches all of them.
 constexpr std::size_t kMaxVariables = 1000;
 
 Role role_of(const ast::Function& function) {
@@ -130,7 +129,7 @@ void Elaborator::check_helper(const ast::Function& helper) {
                          "encoder and decoder");
     }
     const Type type = scalar_type(parameter.type);
-    // A parameter of its own stands for any argument.
+    // A placeholder stands for any argument.
     const NodeId any = values().leaf(Op::kField, type.kind(), -2 - static_cast<std::int64_t>(i));
     arguments.push_back({.kind = ThingKind::kScalar, .type = type, .node = converted(any, type)});
   }
@@ -152,9 +151,9 @@ void Elaborator::declare_parameters(const ast::Function& entry) {
   for (std::size_t i = 2; i < entry.parameters.size(); ++i) {
     const ast::Parameter& parameter = entry.parameters[i];
     if (parameter.type.array) {
-      throw CompileError(parameter.place,
-                         "further parameters are scalars; what is kept per element is the "
-                         "runtime's");
+      throw CompileError(
+          parameter.place,
+          "further parameters are scalars; the runtime keeps the values per element");
     }
     const Type type = scalar_type(parameter.type);
     ProgramParameter made{.name = parameter.name, .kind = type.kind(), .value = {}};
@@ -289,8 +288,8 @@ void Elaborator::match_messages() {
                      std::equal(sent.begin(), sent.end(), taken.begin(), taken.end(), alike);
   if (!equal) {
     throw CompileError(decoder_->place,
-                       fmt::format("'{}' does not read what '{}' writes: extract's variables "
-                                   "must be, in order and type, what concat was given",
+                       fmt::format("'{}' does not read what '{}' writes: extract's variables must "
+                                   "match concat's arguments in order and type",
                                    decoder_->name, encoder_->name));
   }
 }
@@ -299,7 +298,7 @@ void Elaborator::match_messages() {
 
 void Elaborator::declare(const std::string& name, const ast::Type& declared, const Thing& value,
                          const Place& place) {
-  // What a lambda declares may have the name of something outside.
+  // A lambda's variables may shadow those outside.
   for (std::size_t i = floor_; i < variables_.size(); ++i) {
     const Variable& known = variables_[i];
     if (known.name == name && known.function == function_) {

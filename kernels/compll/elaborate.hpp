@@ -8,8 +8,8 @@
 namespace hipress::compll {
 
 /// Checks the functions of all sources, which together are one algorithm (encoder, decoder or both,
-/// and helper functions), and runs them on values instead of numbers; the result is the program.
-/// CompileError at the first error. The result does not refer to the sources.
+/// and helper functions), and turns them into a program by symbolic execution. Throws CompileError
+/// at the first error. The result does not refer to the sources.
 Elaborated elaborate(const std::vector<const Source*>& sources);
 
 }  // namespace hipress::compll

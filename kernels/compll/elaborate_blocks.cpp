@@ -1,4 +1,4 @@
-// Operators on blocks of a gradient, and what a program that has them must keep to.
+// Operators on blocks of a gradient, and the rules for programs that use them.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Elements of a block: whole words of the frame, and what a GPU's warp holds.
+/// Limits of a block's size: whole words of the frame, and at most what a warp of a GPU holds.
 constexpr std::int64_t kLeastBlock = 32, kMostBlock = 2048, kBlockStep = 32;
 
 constexpr const char* kSizes =
@@ -70,7 +70,7 @@ Thing Elaborator::reduce_blocks(const Expression& call) {
   const Thing f = function(*call.operands[3]);
   if (elements.domain != 0 || elements.type.kind() != ScalarKind::kFloat) {
     throw CompileError(call.operands[0]->place,
-                       "what is reduced by blocks is an array of floats as long as the gradient");
+                       "a reduction by blocks takes an array of floats as long as the gradient");
   }
   if (f.lambda->parameters.size() != 2) {
     throw CompileError(call.operands[3]->place, "reduce takes a lambda of two values");
@@ -92,9 +92,9 @@ Thing Elaborator::reduce_blocks(const Expression& call) {
   }
   expect_element_code(elements.node, call.operands[0]->place);
   if (is_made_of(elements.node, Op::kOfBlock)) {
-    throw CompileError(call.operands[0]->place,
-                       "what is reduced by blocks is made of the gradient alone: a block is "
-                       "measured once");
+    throw CompileError(
+        call.operands[0]->place,
+        "a reduction by blocks takes values of the gradient alone: a block is measured once");
   }
   auto& reductions = program_.encoder->block_reductions;
   if (reductions.size() == 8) throw CompileError(call.place, "more than 8 reductions of blocks");
@@ -118,7 +118,7 @@ Thing Elaborator::spread(const Expression& call) {
   const Thing from = array(*call.operands[0]);
   if (!is_of_blocks(from.domain) || from.type.kind() != ScalarKind::kFloat) {
     throw CompileError(call.operands[0]->place,
-                       "what is spread is an array of floats, one for every block");
+                       "spread takes an array of floats, one for every block");
   }
   block_size(*call.operands[1]);
   expect_element_code(from.node, call.operands[0]->place);
@@ -141,8 +141,7 @@ Thing Elaborator::hadamard(const Expression& call) {
   block_size(*call.operands[1]);
   const Thing on = convert(scalar(*call.operands[2]), {TypeName::kBool}, call.operands[2]->place);
   if (values().per_element(on.node) || values().by_slice(on.node)) {
-    throw CompileError(call.operands[2]->place,
-                       "whether blocks are rotated depends on parameters only");
+    throw CompileError(call.operands[2]->place, "rotation of blocks depends on parameters only");
   }
   const bool encodes = role_ == Role::kEncoder;
   NodeId& rotation = encodes ? program_.encoder->rotation : program_.decoder->rotation;

@@ -1,4 +1,4 @@
-// What expressions, lambdas and helper functions are worth.
+// Evaluation of expressions, lambdas and helper functions.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace hipress::compll {
 
 namespace {
 
-constexpr int kMaxCalls = 100;  ///< calls inside each other
+constexpr int kMaxCalls = 100;  ///< nested calls
 
 }  // namespace
 
@@ -152,7 +152,7 @@ Thing Elaborator::size(const Expression& expression) {
 }
 
 Thing Elaborator::evaluate_array(const Expression& expression) {
-  // Inside a lambda a name stands for its elements; its size may be asked for nevertheless.
+  // Inside a lambda an array's name is its current element, but its size is available.
   const Thing thing = expression.kind == ExpressionKind::kName
                           ? read(find(expression.name, expression.place), expression.place)
                           : evaluate(expression);
@@ -269,7 +269,7 @@ Thing Elaborator::apply(const std::vector<ast::Parameter>& parameters, const ast
   floor_ = known;
   ceiling_ = ceiling;
   function_ = function;
-  captures_ = Captures::kAll;  // types may name what the body does not capture
+  captures_ = Captures::kAll;  // types may refer to names that the body does not capture
   std::optional<Type> type;
   if (result != nullptr) type = scalar_type_of_result(*result);
   for (std::size_t i = 0; i < parameters.size(); ++i) {

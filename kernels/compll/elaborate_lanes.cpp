@@ -1,4 +1,4 @@
-// What a quantiser's code of elements can do on lanes.
+// Limits of a quantiser's element code on lanes.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Bits, at most, of whole numbers made of floats on lanes: what fp32 holds.
+/// Maximal bits of whole numbers made from floats on lanes: the precision of fp32.
 constexpr std::int64_t kMaxLaneBits = 24;
 
 }  // namespace

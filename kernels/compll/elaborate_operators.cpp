@@ -73,7 +73,7 @@ NodeId Elaborator::at(const Thing& array, NodeId index) {
   if (!values().per_element(array.node)) return array.node;
   const Node& by = values()[index];
   if (by.op == Op::kIndex && by.domain == array.domain) return array.node;
-  // What a selection remembers of where its elements come from is as good as the index itself.
+  // An index that a selection kept is as good as the index itself.
   const Node& plain = by.op == Op::kToBits ? values()[by.arguments[0]] : by;
   if (plain.op == Op::kKept) {
     const Domain& chosen = program_.domains[static_cast<std::size_t>(plain.domain)];
@@ -117,8 +117,8 @@ NodeId Elaborator::whole_number(const Expression& operand) {
   }
   if (role_ == Role::kDecoder && values().from_message(value.node)) {
     throw CompileError(operand.place,
-                       "array size unknown: what a message says is not trusted with it; use "
-                       "gradient.size, parameters, or the size of an array of the message");
+                       "array size unknown: a message is not trusted with it; use gradient.size, "
+                       "parameters, or the size of an array of the message");
   }
   return value.node;
 }
@@ -264,7 +264,7 @@ Thing Elaborator::sample(const Expression& call) {
   Thing from = array(*call.operands[0]);
   const NodeId count = whole_number(*call.operands[1]);
   be_general(call.place, "it samples");
-  // One element of every n-th part of the array, at random.
+  // One random element of each of the array's `count` parts.
   const int over = domain({.kind = DomainKind::kRange, .node = count, .kept = {}});
   const NodeId i = values().element(Op::kIndex, ScalarKind::kInt, 0, over);
   const NodeId one = values().integer(1), size = length(from.domain);
@@ -343,10 +343,10 @@ Thing Elaborator::clear(const Expression& call) {
 
 void Elaborator::require_encoder(const Expression& call) {
   if (role_ == Role::kEncoder) return;
-  throw CompileError(call.place,
-                     fmt::format("{} stands in an encoder; a decoder maps, gathers and scatters "
-                                 "what it was sent",
-                                 call.name));
+  throw CompileError(
+      call.place,
+      fmt::format("{} belongs in an encoder; a decoder maps, gathers and scatters its message",
+                  call.name));
 }
 
 Thing Elaborator::reduce(const Expression& call) {
@@ -366,7 +366,7 @@ Thing Elaborator::reduce(const Expression& call) {
   if (f.lambda->parameters.size() != 2) {
     throw CompileError(call.operands[2]->place, "reduce takes a lambda of two values");
   }
-  // The lambda's type is what is computed in: its parameters' and its result's, which agree.
+  // The computation has the type of the lambda's parameters and result, which agree.
   const Type type = scalar_type(f.lambda->parameters[0].type);
   std::vector<Thing> arguments = {made(type, values().leaf(Op::kFirst, type.kind())),
                                   made(type, values().leaf(Op::kSecond, type.kind()))};
@@ -445,7 +445,7 @@ NodeId Elaborator::add(const Reduction& reduction) {
   auto& reductions = program_.encoder->reductions;
   const auto number = static_cast<std::int64_t>(reductions.size());
   if (number >= 64) throw std::length_error("more than 64 reductions");
-  // Equal reductions are one.
+  // Equal reductions are shared.
   for (std::size_t i = 0; i < reductions.size(); ++i) {
     const Reduction& known = reductions[i];
     if (known.element == reduction.element && known.initial == reduction.initial &&

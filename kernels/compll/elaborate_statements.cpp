@@ -1,4 +1,4 @@
-// What statements do to variables and to the message.
+// Execution of statements: variables and messages.
 
 #include <fmt/format.h>
 
@@ -12,9 +12,8 @@ namespace hipress::compll {
 
 namespace {
 
-/// A bound on the work that inlining can make; far above what any algorithm needs.
+/// Bound on the steps of inlining; far above the need of any algorithm.
 constexpr int kMaxSteps = 500000;
-constexpr double kLargestFloat = 3.4028234663852886e38;
 constexpr std::size_t kMaxParts = 16;
 
 }  // namespace
@@ -24,7 +23,8 @@ constexpr std::size_t kMaxParts = 16;
 void Elaborator::run(const ast::Block& block, Flow& flow) {
   const std::size_t known = variables_.size();
   for (const Statement& statement : block) run(statement, flow);
-  // Names end with their block; in the program's own scope they stay, for nobody else can see them.
+  // Names end with their block. The program's own scope keeps them, because nothing outside sees
+  // them.
   if (scope_ != Scope::kProgram) variables_.resize(std::max(known, floor_));
 }
 
@@ -134,11 +134,10 @@ void Elaborator::run_feedback(const Statement& statement) {
 void Elaborator::run_state(const Statement& statement) {
   if (role_ != Role::kEncoder || scope_ != Scope::kProgram) {
     throw CompileError(statement.place,
-                       "state is what an encoder keeps; declare it there, outside branches and "
-                       "lambdas");
+                       "an encoder keeps state; declare it there, outside branches and lambdas");
   }
   if (statement.type.name != TypeName::kFloat || !statement.type.array) {
-    throw CompileError(statement.type.place, "what is kept between steps is a float* array");
+    throw CompileError(statement.type.place, "state between steps is a float* array");
   }
   auto& states = program_.encoder->states;
   if (states.size() == 8) throw CompileError(statement.place, "more than 8 arrays are kept");
@@ -324,7 +323,7 @@ void Elaborator::run_return(const Statement& statement, Flow& flow) {
 
 void Elaborator::run_call(const Statement& statement) {
   if (statement.value->name != "extract") {
-    throw CompileError(statement.place, "what this returns is lost; assign it to a variable");
+    throw CompileError(statement.place, "the returned value is lost; assign it to a variable");
   }
   extract(*statement.value);
 }
@@ -363,7 +362,7 @@ void Elaborator::assign_message(const Statement& statement) {
     }
   }
   if (arrays.empty()) {
-    throw CompileError(call.place, "a message without an array says nothing about its elements");
+    throw CompileError(call.place, "a message without an array carries no elements");
   }
   if (program_.block >= 0) {
     take_blocks(arrays);
@@ -509,7 +508,7 @@ Thing Elaborator::extract_array(const Type& type, const Expression& operand) {
   }
   const Field like = field(type, operand);
   Part part{.kind = like.kind, .domain = 0, .bits = type.bits, .value = -1, .name = like.name};
-  // An array is as long as the one that the encoder put there.
+  // An array has the length of the encoder's array at the same position.
   if (program_.encoder && number < program_.encoder->parts.size()) {
     const int theirs = program_.length_domain(program_.encoder->parts[number].domain);
     const auto [known, is_new] = extracted_.try_emplace(theirs, 0);

@@ -12,10 +12,10 @@
 #include "kernels/compll/ast.hpp"
 #include "kernels/compll/program.hpp"
 
-/// The inside of elaborate(): one object that runs a program on values. elaborate.cpp: functions,
-/// names, types; elaborate_statements.cpp: statements, messages; elaborate_expressions.cpp:
-/// expressions, lambdas; elaborate_operators.cpp, elaborate_blocks.cpp: operators;
-/// elaborate_lanes.cpp: what a quantiser can do.
+/// Implementation of elaborate(): symbolic execution of a program. elaborate.cpp: functions, names,
+/// types; elaborate_statements.cpp: statements, messages; elaborate_expressions.cpp: expressions,
+/// lambdas; elaborate_operators.cpp, elaborate_blocks.cpp: operators; elaborate_lanes.cpp: limits
+/// of element code on lanes.
 namespace hipress::compll {
 
 using ast::Expression;
@@ -24,13 +24,15 @@ using ast::Statement;
 using ast::StatementKind;
 using ast::TypeName;
 
-/// In magnitude, whole numbers that are summed on lanes: WholeSum's limit.
+/// Largest magnitude of whole numbers summed on lanes: WholeSum's limit.
 constexpr std::int64_t kMaxWholeSum = 1 << 20;
+
+constexpr double kLargestFloat = 3.4028234663852886e38;
 
 /// The static type of a scalar or of an array's elements.
 struct Type {
   TypeName name = TypeName::kVoid;
-  NodeId bits = -1;  ///< of uint8 and uint<bits>
+  NodeId bits = -1;  ///< bits of uint8 and uint<bits>
 
   ScalarKind kind() const {
     return name == TypeName::kFloat  ? ScalarKind::kFloat
@@ -42,14 +44,14 @@ struct Type {
 
 enum class ThingKind : std::uint8_t { kUnset, kScalar, kArray, kLambda, kMessage };
 
-/// What a name or an expression stands for.
+/// Value of a name or an expression.
 struct Thing {
   ThingKind kind = ThingKind::kUnset;
   Type type;
   NodeId node = -1;  ///< the scalar, or the array's element at the index
-  int domain = 0;    ///< of an array
+  int domain = 0;    ///< domain of an array
   const ast::Lambda* lambda = nullptr;
-  std::size_t scope = 0;  ///< of a lambda: variables known where it was written
+  std::size_t scope = 0;  ///< lambda: number of variables known at its definition
 };
 
 struct Variable {
@@ -58,18 +60,18 @@ struct Variable {
   Type type;
   Thing value;
   Place place;
-  std::size_t function = 0;  ///< which call it belongs to: lambdas of another do not see it
+  std::size_t function = 0;  ///< call that it belongs to; lambdas of other calls do not see it
 };
 
-/// What executing statements leaves besides variables.
+/// Result of executing statements, besides variables.
 struct Flow {
-  NodeId returned = -1;  ///< bool: whether a return has been met; -1: not at all
+  NodeId returned = -1;  ///< bool: a return was reached; -1: there was no return
   Thing result;
 };
 
 enum class Role : std::uint8_t { kHelper, kEncoder, kDecoder };
 
-/// "float", for messages.
+/// Name of a type in the language, for messages.
 std::string name_of(TypeName name);
 
 class Elaborator {
@@ -85,10 +87,10 @@ class Elaborator {
 
   static std::string base_name(const ast::Function& function);
 
-  /// Every helper must be sound by itself, called or not.
+  /// Checks a helper by itself, so that uncalled helpers are checked, too.
   void check_helper(const ast::Function& helper);
 
-  /// A parameter's default or end of its range: a number.
+  /// Value of a parameter's default or range limit.
   std::optional<double> number(const ast::ExpressionPtr& expression);
 
   void declare_parameters(const ast::Function& entry);
@@ -110,7 +112,8 @@ class Elaborator {
   void declare(const std::string& name, const ast::Type& declared, const Thing& value,
                const Place& place);
 
-  /// A function sees its own variables, a lambda those declared before it as well.
+  /// True if variable `index` is visible: a function sees its own variables, a lambda also those
+  /// declared before it.
   bool visible(std::size_t index) const;
 
   static std::string near(std::string_view word, const std::vector<std::string_view>& known);
@@ -121,7 +124,7 @@ class Elaborator {
 
   Type scalar_type(const ast::Type& type);
 
-  /// A value as one of a type, where that needs no permission.
+  /// Converts a value to a type, for conversions that are always allowed.
   NodeId converted(NodeId node, const Type& type);
 
   /// The implicit conversions of the language.
@@ -147,10 +150,10 @@ class Elaborator {
 
   void run_state(const Statement& statement);
 
-  /// What is kept stays finite for ever: a value held within the range of floats.
+  /// Clamps a value to the range of finite floats, so that states stay finite.
   NodeId saturated(NodeId node);
 
-  /// Whether an array is one that is kept between steps.
+  /// True if an array is a state, kept between steps.
   bool is_state(const std::string& name) const;
 
   void run_assignment(const Statement& statement);
@@ -161,7 +164,7 @@ class Elaborator {
 
   void merge(NodeId condition, const Flow& yes, const Flow& no, Flow& flow, const Place& place);
 
-  /// condition ? yes : no, in the type that holds both.
+  /// condition ? yes : no, in the common type.
   Thing common(const Thing& yes, const Thing& no, NodeId condition, const Place& place);
 
   void run_return(const Statement& statement, Flow& flow);
@@ -172,16 +175,18 @@ class Elaborator {
 
   void assign_message(const Statement& statement);
 
-  /// One array of a message.
+  /// Makes one array of a message.
   Part part(const Thing& array, const Expression& operand);
 
-  /// Whether the message is one code per element, as far as it is known; then it is the encoder's.
+  /// True if the message can still be one code per element; the code then becomes the encoder's.
   bool take_code(const Part& part, const Expression& operand);
 
-  /// A code has 1 to 8 bits. A parameter that is their number gets that range.
+  /// Checks that a code has 1 to 8 bits, and at most `most`. If the number of bits is a parameter,
+  /// narrows the parameter's range.
   bool bound_bits(NodeId bits, std::int64_t most, const Expression& operand);
 
-  /// The most elements that a domain can have must follow from the gradient's and the parameters.
+  /// Throws unless the maximal length of a domain follows from the gradient's length and the
+  /// parameters.
   void require_bound(int domain, const Place& place);
 
   Field field(const Type& type, const Expression& operand);
@@ -196,7 +201,7 @@ class Elaborator {
 
   Thing made(Type type, NodeId node);
 
-  /// An expression's value; remembers where it stands.
+  /// Evaluates an expression and records its place.
   Thing evaluate(const Expression& expression);
   Thing value_of(const Expression& expression);
 
@@ -220,12 +225,12 @@ class Elaborator {
 
   Thing lambda(const Expression& expression);
 
-  /// Runs a lambda on placeholders, so that it is sound by itself, used or not.
+  /// Checks a lambda by running it on placeholders, so that unused lambdas are checked, too.
   void check(const Thing& lambda, const Place& place);
 
   enum class Captures : std::uint8_t { kNone, kAll };
 
-  /// Runs a body with its parameters, in a scope that begins after the variables known now.
+  /// Runs a body with its parameters, in a scope that begins after the current variables.
   Thing apply(const std::vector<ast::Parameter>& parameters, const ast::Type* result,
               const ast::Block& body, const std::vector<Thing>& arguments, std::size_t function,
               std::size_t ceiling, Captures captures, const Place& called, const Place& defined);
@@ -253,7 +258,7 @@ class Elaborator {
 
   Thing map(const Expression& call);
 
-  /// apply(), where random numbers are those of a domain's elements.
+  /// apply() with random numbers drawn per element of a domain.
   Thing apply_over(int domain, const Thing& lambda, const std::vector<Thing>& arguments,
                    const Place& called);
 
@@ -263,15 +268,15 @@ class Elaborator {
 
   Thing sort(const Expression& call);
 
-  /// Whether an order is x > y rather than x < y.
+  /// True if an order is x > y, false if it is x < y.
   bool is_descending(const Expression& operand, const Thing& from);
 
   Thing sample(const Expression& call);
 
-  /// A random number of 0 … width - 1.
+  /// Random whole number in 0 … width - 1.
   NodeId whole_below(NodeId width, NodeId draw);
 
-  /// The draws of one place in the program.
+  /// Draws of one place in the program.
   NodeId draw_site(const Expression& call, int domain);
 
   Thing gather(const Expression& call);
@@ -282,48 +287,48 @@ class Elaborator {
 
   void require_encoder(const Expression& call);
 
-  /// A new domain, or the one that is equal.
+  /// Adds a domain, or returns an equal one.
   int domain(const Domain& made);
 
-  /// What a filtered domain's elements have of a value of its source.
+  /// Value of the source for a filtered domain's elements.
   NodeId kept(int domain, NodeId value);
 
-  /// The array's element at an index.
+  /// Element of an array at an index.
   NodeId at(const Thing& array, NodeId index);
 
-  /// Elements of a domain.
+  /// Number of elements of a domain.
   NodeId length(int domain);
 
-  /// A scalar int.
+  /// Evaluates an operand that must be a scalar int.
   NodeId whole_number(const Expression& operand);
 
-  /// An array of ints.
+  /// Evaluates an operand that must be an array of ints.
   Thing indices(const Expression& operand);
 
-  /// From here on the program is one of arrays, no quantiser; says why, once.
+  /// Makes the program an array program instead of a quantiser; keeps the first reason.
   void be_general(const Place& place, const std::string& why);
 
-  /// Throws the error for a part that a program with blocks cannot have.
+  /// Throws the error for a construct that a program with blocks cannot contain.
   [[noreturn]] static void refuse_beside_blocks(const Place& place, const std::string& why);
 
   Thing reduce(const Expression& call);
 
-  /// Which reduction a lambda of kFirst and kSecond is.
+  /// Kind of the reduction that a lambda of kFirst and kSecond computes.
   ReductionKind reduction_kind(NodeId body);
 
   void finish(Reduction& reduction, const Type& type, const Expression& call);
 
   NodeId add(const Reduction& reduction);
 
-  /// A quantiser's code that runs for every element reads elements, not their numbers. Anything
-  /// else makes the program general; the reason then names the first expression that lanes cannot
-  /// compute, where it stands, or else at `place`.
+  /// Checks the element code of a quantiser: it may read elements, not their indices. Anything else
+  /// makes the program general. The reason names the first expression that lanes cannot compute, at
+  /// its own place if known, else at `place`.
   void expect_element_code(NodeId node, const Place& place);
 
-  /// The reason why 32-bit lanes do not compute an element's value correctly from its arguments,
-  /// and what they would; empty if they do. Whole numbers are modulo 2^32 there: negative ones can
-  /// be added, chosen or converted to floats, but comparisons and clamping take every operand, also
-  /// a number of the slice, as unsigned.
+  /// Reason why 32-bit lanes cannot compute an element's value correctly from its arguments, and
+  /// what they could do instead; empty if they can. Whole numbers are modulo 2^32 on lanes:
+  /// negative ones can be added, chosen or converted to floats, but comparisons and clamping take
+  /// every operand as unsigned, including scalars of the slice.
   std::string lanes_lack(NodeId id) const;
 
   Thing on_floats(const Expression& call, Op op);
@@ -345,26 +350,26 @@ class Elaborator {
 
   // ---- blocks: elaborate_blocks.cpp ----
 
-  /// The number of a block's elements; from here on the program works on blocks of that size.
+  /// Evaluates the size of a block, and makes the program work on blocks of that size.
   NodeId block_size(const Expression& operand);
 
-  /// reduce(a, block, initial, f): a number for every block.
+  /// reduce(a, block, initial, f): one number per block.
   Thing reduce_blocks(const Expression& call);
 
   Thing spread(const Expression& call);
 
   Thing hadamard(const Expression& call);
 
-  /// Whether a domain is that of blocks, in the encoder or in the decoder.
+  /// True if a domain is that of blocks, in the encoder or in the decoder.
   bool is_of_blocks(int domain) const;
 
-  /// The message of a program of blocks: numbers for every block, then a code for every element.
+  /// Makes the message of a program with blocks: numbers per block, then a code per element.
   void take_blocks(const std::vector<const Expression*>& arrays);
 
-  /// What the whole of a program of blocks must keep to.
+  /// Checks the rules for a whole program with blocks.
   void check_blocks();
 
-  /// Whether a value is made of another.
+  /// True if `value` depends on a leaf of kind `leaf`.
   bool is_made_of(NodeId value, Op leaf);
 
   Thing not_here(const Expression& call);
@@ -406,29 +411,29 @@ class Elaborator {
   Program program_;
   Notes notes_;
   std::vector<Variable> variables_;
-  std::set<std::size_t> locked_;  ///< variables that a lambda has read
+  std::set<std::size_t> locked_;  ///< variables read by a lambda
   std::map<std::pair<const Expression*, std::size_t>, std::int64_t> sites_;
-  std::size_t path_ = 0;  ///< of the calls that lead here: each draws numbers of its own
+  std::size_t path_ = 0;  ///< hash of the call path: each call has its own draws
 
   Role role_ = Role::kHelper;
   std::string gradient_, message_;
-  bool reads_gradient_ = false;  ///< an encoder's, so far
+  bool reads_gradient_ = false;  ///< true once the encoder has read the gradient
   Scope scope_ = Scope::kLambda;
-  std::size_t floor_ = 0;    ///< variables before it belong to somebody outside
-  std::size_t ceiling_ = 0;  ///< of those, the ones before this are seen nevertheless
+  std::size_t floor_ = 0;    ///< variables before it belong to outer scopes
+  std::size_t ceiling_ = 0;  ///< variables before it are visible nevertheless
   std::size_t function_ = 0, functions_ = 0;
   Captures captures_ = Captures::kNone;
-  int domain_ = 0;                ///< that a lambda runs over
-  std::map<int, int> extracted_;  ///< the decoder's domain for one of the encoder's
+  int domain_ = 0;                ///< domain that the current lambda runs over
+  std::map<int, int> extracted_;  ///< the decoder's domain per domain of the encoder
   const Type* result_type_ = nullptr;
-  NodeId unrotated_ = -1;  ///< in a decoder: what hadamard was given
+  NodeId unrotated_ = -1;  ///< decoder: argument of hadamard
   int steps_ = 0, calls_ = 0;
   struct General {
     Place place;
     std::string why;
   };
-  std::optional<General> general_;  ///< why the program is no quantiser
-  std::map<NodeId, Place> places_;  ///< of the expressions that came to a value, the first each
+  std::optional<General> general_;  ///< reason why the program is no quantiser
+  std::map<NodeId, Place> places_;  ///< place of the first expression with each value
 };
 
 }  // namespace hipress::compll

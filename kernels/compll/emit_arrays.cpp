@@ -1,4 +1,4 @@
-// The text of a program of arrays: a struct as kernels/frames/array_program.hpp describes it.
+// Generates an array program: a struct as in kernels/frames/array_program.hpp.
 
 #include <algorithm>
 #include <map>
@@ -13,17 +13,17 @@ namespace hipress::compll {
 
 namespace {
 
-/// As Emitter::kMaxLines, while loops are written.
+/// Same limit as Emitter::kMaxLines, for lines of loops.
 constexpr int kMaxLines = 20000;
 
-/// The statements that compute some values of an encoder or decoder, each array in a loop of its
-/// own. A value's number is larger than those of all that it depends on, through whichever table
-/// of the program: so in the order of their numbers everything is there when it is needed.
+/// Statements that compute values of an encoder or decoder, each array in its own loop. A value's
+/// id is larger than those of its dependencies, through any table of the program, so computing in
+/// order of ids is sound.
 class Statements {
  public:
   enum class Side : std::uint8_t { kEncoder, kDecoder };
 
-  /// `leaf` gives the text of scalar leaves that are neither a length nor a reduction.
+  /// `leaf` returns the code of scalar leaves that are neither a length nor a reduction.
   template <class Leaf>
   Statements(const Program& program, Side side, const Leaf& leaf, const std::vector<NodeId>& roots)
       : program_(program), values_(program.values), side_(side) {
@@ -33,7 +33,7 @@ class Statements {
       prepare(node);
       if (values_.per_element(id)) continue;
       if (node.arguments[0] >= 0) {
-        // A prefix that nothing else has: names of the program, the frame and its functions differ.
+        // A unique prefix: names of the program, the frame and its functions differ.
         const std::string name = "s_" + names_.make(node.name, id);
         text_ += fmt::format("    const {} {} = {};\n", cpp_type(node.kind), name, scalar(node));
         scalars_[id] = name;
@@ -70,7 +70,7 @@ class Statements {
     return table[static_cast<std::size_t>(number)];
   }
 
-  /// Everything that some values are made of, least first.
+  /// All values that `open` depends on, dependencies first.
   std::set<NodeId> closure(std::vector<NodeId> open) const {
     std::set<NodeId> needed;
     while (!open.empty()) {
@@ -121,7 +121,7 @@ class Statements {
     }
   }
 
-  /// Makes what a leaf reads, once.
+  /// Generates the array or scalar that a leaf reads, once.
   void prepare(const Node& node) {
     prepare_domain(node.domain);
     switch (node.op) {
@@ -187,7 +187,7 @@ class Statements {
       return;
     }
     if (of.kind == DomainKind::kRange) {
-      // Its length is a scalar of a smaller number.
+      // Its length is a scalar with a smaller id, so it exists already.
       add("const std::int64_t length_{} = checked_length({});", domain, scalars_.at(of.node));
       return;
     }
@@ -258,7 +258,7 @@ class Statements {
                    number, count, initial, element);
       case ReductionKind::kMinimum:
       case ReductionKind::kMaximum: {
-        // The first element in the place of the initial value, which counts for nothing but "none".
+        // Start with the first element; the initial value is only the result for an empty array.
         const char* const keep = of.kind == ReductionKind::kMinimum ? "smaller" : "larger";
         add("const auto element_{} = {};", number, element);
         return add(
@@ -273,7 +273,7 @@ class Statements {
     }
   }
 
-  /// The lambda of a reduction.
+  /// Code of a reduction's lambda.
   std::string fold(const Reduction& of) const {
     const char* const type = stored(values_[of.element].kind);
     Body made = {.values = {}, .lines = {}};
@@ -339,7 +339,7 @@ class Statements {
     return made.values.at(root);
   }
 
-  /// A scalar as code for elements sees it: floats in fp32.
+  /// A scalar in element code: floats in fp32.
   std::string captured(NodeId id) const {
     const Node& node = values_[id];
     if (node.op == Op::kReal) return literal(node.real, true);
@@ -393,14 +393,14 @@ class Statements {
   }
 
  public:
-  /// The number that the length of an encoder's domain has in a message; -1: the slice's.
+  /// Index of the length of an encoder's domain in a message; -1 for the slice's length.
   static int message_length(const Program& program, int domain) {
     const std::vector<int> domains = message_domains(program);
     const auto found = std::find(domains.begin(), domains.end(), program.length_domain(domain));
     return found == domains.end() ? -1 : static_cast<int>(found - domains.begin());
   }
 
-  /// The encoder's domains, the slice apart, that its message's arrays have.
+  /// Domains of the arrays in the encoder's message, except the slice.
   static std::vector<int> message_domains(const Program& program) {
     std::vector<int> domains;
     for (const Part& part : program.encoder->parts) {
@@ -420,7 +420,7 @@ class Statements {
   std::string text_;
   std::map<NodeId, std::string> scalars_;
   std::set<std::pair<std::string, std::int64_t>> made_;
-  mutable int lines_ = 0;  ///< of code for elements
+  mutable int lines_ = 0;  ///< lines of element code
 };
 
 class ArrayEmitter : Emitter {
@@ -450,7 +450,7 @@ class ArrayEmitter : Emitter {
         finite_wire());
   }
 
-  /// The most elements that a domain can have; a value of size and parameters.
+  /// Maximal length of a domain, as a value of size and parameters.
   NodeId most(int domain) {
     if (domain == 0) return values_.leaf(Op::kSize, ScalarKind::kInt);
     const Domain of = program_.domains[static_cast<std::size_t>(domain)];
@@ -463,7 +463,7 @@ class ArrayEmitter : Emitter {
     return most(of.source);
   }
 
-  /// Whether that is known.
+  /// True if the maximal length is known before encoding.
   bool bounded(int domain) const {
     if (domain == 0) return true;
     const Domain& of = program_.domains[static_cast<std::size_t>(domain)];
@@ -506,7 +506,7 @@ class ArrayEmitter : Emitter {
     std::vector<NodeId> roots = encoder_.field_values;
     for (const Part& part : encoder_.parts) roots.push_back(part.value);
     for (const StateArray& state : encoder_.states) roots.push_back(state.next);
-    // Lengths are needed even where no element is.
+    // Lengths are needed even if no element is.
     const std::vector<int> domains = Statements::message_domains(program_);
     for (const int domain : domains) {
       roots.push_back(values_.element(Op::kIndex, ScalarKind::kInt, 0, domain));

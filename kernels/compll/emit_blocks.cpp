@@ -1,4 +1,4 @@
-// The text of a quantiser of blocks: a struct as kernels/frames/block_quantizer.hpp describes it.
+// Generates a block quantiser: a struct as in kernels/frames/block_quantizer.hpp.
 
 #include <stdexcept>
 
@@ -49,7 +49,7 @@ class BlockEmitter : Emitter {
         encoder_.rotation >= 0 ? code.text(encoder_.rotation) : "false");
   }
 
-  /// Lines of constants of which a function needs some.
+  /// Marks constants as [[maybe_unused]], since a function uses only some of them.
   static std::string unused(std::string lines) {
     const std::string from = "    const ";
     for (std::size_t at = lines.find(from); at != std::string::npos;
@@ -85,7 +85,7 @@ class BlockEmitter : Emitter {
         outside.members, operations, code.lines(), result, outside.setup, outside.values);
   }
 
-  /// Which values of Program::spread belong to the encoder, or to the decoder.
+  /// Indices of the values of Program::spread that belong to the encoder, or to the decoder.
   std::vector<std::size_t> spread_in(bool decoder) const {
     std::vector<std::size_t> numbers;
     for (std::size_t i = 0; i < program_.spread.size(); ++i) {
@@ -96,7 +96,7 @@ class BlockEmitter : Emitter {
     return numbers;
   }
 
-  /// `struct NAME` of what a block has, and `struct NAMECode` that makes it, with `of(ARGUMENT)`.
+  /// `struct NAME` with the values of a block, and `struct NAMECode` whose `of(ARGUMENT)` makes it.
   std::string block_struct(const std::string& name, const std::string& argument,
                            const std::vector<NodeId>& sent,
                            const std::vector<std::size_t>& spread) const {

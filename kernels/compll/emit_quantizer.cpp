@@ -1,4 +1,4 @@
-// The text of a quantiser: a struct as kernels/frames/quantizer.hpp describes it.
+// Generates a quantiser: a struct as in kernels/frames/quantizer.hpp.
 
 #include <algorithm>
 #include <map>
@@ -131,7 +131,7 @@ class QuantizerEmitter : Emitter {
     return !(values_.is_constant(reduction.initial) && initial.integer == 0 && initial.real == 0);
   }
 
-  /// Adding 0 makes -0 a 0, so that the order of equals does not show.
+  /// Adding 0 turns -0 into 0, so that the order of equal elements does not show.
   std::string concluded(std::size_t number, std::size_t k, const ScalarCode& first) const {
     const Reduction& reduction = encoder_.reductions[number];
     const std::string initial = adds_initial(number) ? first.text(reduction.initial) : "";
@@ -183,7 +183,7 @@ class QuantizerEmitter : Emitter {
         outside.members, code.lines(), planes, outside.setup, outside.values);
   }
 
-  /// A value that is one of some constants, by conditions.
+  /// True if a value is a choice among constants.
   bool chooses_constants(NodeId id) const {
     for (const NodeId part : needed_for(values_, {id}, [&](NodeId at) {
            return values_[at].op != Op::kSelect || values_[at].kind != ScalarKind::kInt;
@@ -196,7 +196,7 @@ class QuantizerEmitter : Emitter {
     return true;
   }
 
-  /// Bit p of such a value, as a condition. Parts that are shared are followed once.
+  /// Bit p of such a value, as a condition. Shared parts are visited once.
   NodeId plane(NodeId root, std::int64_t p) {
     std::map<NodeId, NodeId> planes;
     for (const NodeId id : needed_for(values_, {root}, [&](NodeId at) {

@@ -1,4 +1,4 @@
-// The text of a sparsifier: a struct as kernels/frames/sparsifier.hpp describes it.
+// Generates a sparsifier: a struct as in kernels/frames/sparsifier.hpp.
 
 #include <map>
 #include <optional>
@@ -10,20 +10,20 @@ namespace hipress::compll {
 
 namespace {
 
-/// What an element's state becomes, and whether it is 0 where an entry is sent.
+/// Next state of an element; `cleared` if it is 0 where an entry is sent.
 struct NextState {
   NodeId value;
   bool cleared;
 };
 
-/// A program taken apart as a sparsifier.
+/// Parts of a program that is a sparsifier.
 struct Sparsifier {
   NodeId entry, count;
   std::vector<NextState> states;
-  int score = -1;  ///< the state that holds the entry; -1: none
+  int score = -1;  ///< index of the state that holds the entry, or -1
 };
 
-/// Decides whether a program is a sparsifier.
+/// Recognises sparsifiers.
 class SparsifierMatch {
  public:
   explicit SparsifierMatch(const Program& program) : program_(program), values_(program.values) {}
@@ -48,7 +48,7 @@ class SparsifierMatch {
       if (next.value == made.entry) made.score = static_cast<int>(i);
       made.states.push_back(next);
     }
-    // The entry must be found again once states are up to date; a residual holds the gradient.
+    // The entry must still be available once states are updated; a residual holds the gradient.
     if (encoder.error_feedback) {
       if (values_[made.entry].op != Op::kGradient) return {};
       made.score = -1;
@@ -59,7 +59,7 @@ class SparsifierMatch {
   }
 
  private:
-  /// A value without being held to 32 bits: indices are below 2^32 anyway.
+  /// Skips a clamp to 32 bits: indices are below 2^32 anyway.
   const Node& plain(NodeId id) const {
     const Node& node = values_[id];
     if (node.op != Op::kToBits) return node;
@@ -67,14 +67,14 @@ class SparsifierMatch {
     return bits.op == Op::kInteger && bits.integer == 32 ? values_[node.arguments[0]] : node;
   }
 
-  /// What of the source a selection has kept there; -1: nothing.
+  /// Value of the source that a selection kept; -1 if `node` is no such value.
   NodeId kept(const Node& node, int domain) const {
     if (node.op != Op::kKept || node.domain != domain) return -1;
     return program_.domains[static_cast<std::size_t>(domain)]
         .kept[static_cast<std::size_t>(node.integer)];
   }
 
-  /// The message is the indices of the entries, and they.
+  /// True if the message consists of the entries' indices and values.
   bool sends(const std::vector<Part>& parts, int domain) const {
     const Part& indices = parts[0];
     const Part& entries = parts[1];
@@ -90,7 +90,7 @@ class SparsifierMatch {
                program_.domains[static_cast<std::size_t>(domain)].node;
   }
 
-  /// The decoder puts them where they were.
+  /// True if the decoder scatters the entries to their indices.
   bool puts_back() const {
     const Node& level = values_[program_.decoder->level];
     if (level.op != Op::kScattered) return false;
@@ -113,7 +113,7 @@ class SparsifierMatch {
     return cleared ? NextState{node.arguments[2], true} : NextState{id, false};
   }
 
-  /// Nothing but arithmetic of the gradient, states and what a slice has once.
+  /// True if a value is arithmetic of the gradient, states and scalars of the slice only.
   bool on_lanes(NodeId root) const {
     const auto scalar = [&](NodeId id) { return !values_.per_element(id); };
     for (const NodeId id : needed_for(values_, {root}, scalar)) {
@@ -177,7 +177,7 @@ class SparsifierEmitter : Emitter {
     return values_[id].op == Op::kReal && values_[id].real == number;
   }
 
-  /// A value where all states are 0. The gradient is finite, and the sign of a zero of no interest.
+  /// Value with all states set to 0. The gradient is finite; the sign of a zero does not matter.
   NodeId without_states(NodeId root) {
     constexpr double kLargest = 3.4028234663852886e38;
     std::map<NodeId, NodeId> becomes;
@@ -207,7 +207,7 @@ class SparsifierEmitter : Emitter {
     return becomes.at(root);
   }
 
-  /// The entry of an element whose states are 0.
+  /// Code of an element's entry with all states 0.
   std::string first() {
     const NodeId entry = without_states(sparsifier_.entry);
     const LaneCode code(values_, {entry}, [&](NodeId id) { return element_leaf(id); });

@@ -37,7 +37,7 @@ std::string Emitter::file(const std::string& members, const std::string& headers
 }
 
 std::string Emitter::struct_name() const {
-  constexpr std::size_t kEnough = 8;  // bytes: that no two programs of a process share a name
+  constexpr std::size_t kEnough = 8;  // bytes; enough for distinct names in a process
   return "Program_" + io::to_hex(std::span(sources_).first(kEnough));
 }
 
@@ -160,8 +160,8 @@ const char* Emitter::field_type(std::size_t field) const {
   return kTypes[static_cast<int>(encoder_.fields[field].kind)];
 }
 
-/// Largest members first, so that there is no padding but at the end, where it is named: messages
-/// hold no undefined bytes.
+/// Largest members first, so that padding occurs only at the end, where it is a named member:
+/// messages hold no undefined bytes.
 std::string Emitter::wire() const {
   static constexpr int kBytes[] = {4, 8, 1, 4};
   std::string members;

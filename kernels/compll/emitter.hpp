@@ -10,39 +10,39 @@
 
 namespace hipress::compll {
 
-/// What the texts of all kinds of programs share: parameters, the message's fields, leaves.
+/// Base of the generators of all kinds: parameters, the message's fields, leaves.
 class Emitter {
  protected:
   Emitter(const Program& program, const io::Digest& sources);
 
-  /// As C++, what g++ compiles in about ten seconds; far above what any algorithm needs.
+  /// Lines of C++ that g++ compiles in about ten seconds; far above the need of any algorithm.
   static constexpr int kMaxLines = 20000;
 
   std::string struct_name() const;
 
-  /// The whole file around the members of the struct. `macro` exports it.
+  /// The whole generated file around the struct's members. `macro` exports it.
   std::string file(const std::string& members, const std::string& headers,
                    const std::string& macro) const;
 
   // ---- leaves ----
 
   std::string parameter(std::int64_t number) const;
-  /// Of an encoder, once per slice; `scalars` holds what measuring finds.
+  /// Leaf of an encoder, once per slice; `scalars` holds the results of measuring.
   std::string scalar_leaf(NodeId id) const;
-  /// Of a decoder, once per slice; `wire` holds the message's fields.
+  /// Leaf of a decoder, once per slice; `wire` holds the message's fields.
   std::string decoder_leaf(NodeId id) const;
-  /// On lanes.
+  /// Leaf on lanes.
   std::string element_leaf(NodeId id) const;
   std::string reduction_name(std::int64_t number) const;
 
   // ---- members of the struct ----
 
-  /// Messages of another format, algorithm or version of this compiler must not be taken for ours.
+  /// Tag that distinguishes messages of other formats, algorithms and compiler versions.
   std::uint32_t tag() const;
   std::string parameters() const;
   std::string constructor() const;
   std::string wire() const;
-  /// Statements that fill a Wire, `wire`, from values that `code` knows.
+  /// Statements that fill `wire` from values of `code`.
   template <class Code>
   std::string fill_wire(const Code& code) const {
     std::string text;
@@ -52,10 +52,10 @@ class Emitter {
     }
     return text;
   }
-  /// "is_finite(wire.a) && …"
+  /// Code of the check that all floats are finite: "is_finite(wire.a) && …".
   std::string finite_wire() const;
 
-  /// Members for what code takes from outside, and their values, in order.
+  /// Members for captured values, and their initial values, in order.
   struct Captured {
     std::string members, setup, values;
   };
@@ -69,7 +69,7 @@ class Emitter {
   std::vector<std::string> wire_names_;
 
  private:
-  /// Counts what is done for every element. std::length_error for too much.
+  /// Counts operations per element; throws std::length_error if there are too many.
   void add_work(int operations) const;
   void name_wire();
   const char* field_type(std::size_t field) const;

@@ -12,9 +12,9 @@ namespace hipress::compll {
 
 namespace {
 
-constexpr std::size_t kLongestName = 80;
+constexpr std::size_t kLongestWord = 80;
 
-/// Longest first where one is the beginning of another.
+/// A token comes before its own prefixes.
 constexpr std::array<std::string_view, 39> kPunctuation = {
     "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "->", "+=", "-=", "*=", "/=",
     "+",  "-",  "*",  "/",  "%",  "<",  ">",  "=",  "!",  "&",  "|",  "^",  "~",
@@ -77,9 +77,9 @@ class Lexer {
   Token name() {
     std::size_t end = at_;
     while (continues_name(at(end))) ++end;
-    if (end - at_ > kLongestName) {
+    if (end - at_ > kLongestWord) {
       throw CompileError(place(at_, end - at_),
-                         fmt::format("this name has more than {} letters", kLongestName));
+                         fmt::format("this name has more than {} letters", kLongestWord));
     }
     return take(TokenKind::kName, end - at_);
   }

@@ -18,8 +18,8 @@ struct Token {
   double real = 0;            ///< kReal
 };
 
-/// The tokens of a source, kEnd last. CompileError for a character that begins none, a malformed or
-/// too large number, or a comment without an end.
+/// Splits a source into tokens, kEnd last. Throws CompileError for a character that begins no
+/// token, a malformed or too large number, or an unterminated comment.
 std::vector<Token> tokenize(const Source& source);
 
 }  // namespace hipress::compll

@@ -24,7 +24,7 @@ const std::map<std::string_view, TypeName> kTypeNames = {
     {"uint8", TypeName::kUint8},       {"uint", TypeName::kUint}, {"float", TypeName::kFloat},
     {"lambda_func", TypeName::kLambda}};
 
-/// Binary operators by how tightly they bind, loosest first.
+/// Binary operators by precedence, lowest first.
 const std::vector<std::vector<std::string_view>> kBinary = {
     {"||"},       {"&&"},     {"|"},          {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="},
     {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
@@ -40,7 +40,7 @@ class Parser {
   }
 
  private:
-  /// Counts how deeply the parser calls itself.
+  /// Limits the depth of the parser's recursion.
   class Depth {
    public:
     explicit Depth(Parser& parser) : parser_(parser) {
@@ -163,7 +163,7 @@ class Parser {
     auto lambda = std::make_shared<Lambda>();
     lambda->place = expect("[", "at the beginning of a lambda").place;
     lambda->captures = accept("&") || accept("=");
-    expect("]", "after what a lambda captures ([&] captures all)");
+    expect("]", "after a lambda's capture ([&] captures all)");
     lambda->parameters = parameters();
     if (accept("->")) lambda->result = type();
     lambda->place = from(lambda->place, last_place());
@@ -227,7 +227,7 @@ class Parser {
       made.kind = StatementKind::kState;
       made.type = type();
       named(made);
-      expect(";", "after the name of the array: what it holds at first is 0");
+      expect(";", "after the name of the array, which is 0 at first");
     } else if (sees_type() && !sees("(", 1)) {
       declaration(made);
     } else {
@@ -247,7 +247,7 @@ class Parser {
     statement.type = type();
     named(statement);
     if (accept("=")) statement.value = expression();
-    // CompLL's programs leave the ';' after a lambda out.
+    // CompLL's programs omit the ';' after a lambda.
     const bool optional = statement.type.name == TypeName::kLambda;
     if (!accept(";") && !optional) throw unexpected("';' after the declaration");
   }
@@ -288,7 +288,7 @@ class Parser {
     return made;
   }
 
-  /// An operand for `of`, which grows by it: long chains of operators are tall as well.
+  /// Adds an operand and updates the height of `of`; long chains of operators are high, too.
   void add(Expression& of, ExpressionPtr operand) {
     grow(of, operand->height);
     of.operands.push_back(std::move(operand));
@@ -325,7 +325,7 @@ class Parser {
     return choice;
   }
 
-  /// Operators of kBinary[tightness] and tighter ones.
+  /// Parses operators of kBinary[tightness] and of higher precedence.
   ExpressionPtr binary(std::size_t tightness) {
     if (tightness == kBinary.size()) return unary();
     ExpressionPtr left = binary(tightness + 1);
@@ -436,7 +436,7 @@ class Parser {
   const std::vector<Token> tokens_;
   std::size_t at_ = 0;
   int depth_ = 0;
-  int tallest_ = 0;  ///< height of the tallest expression since the last look
+  int tallest_ = 0;  ///< height of the tallest expression since the last check
 };
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 namespace hipress::compll {
 
-/// The functions of a source, by the grammar of language.md. CompileError where the text departs
-/// from it, or where anything is nested more than 200 deep. The source must outlive the result.
+/// Parses the functions of a source by the grammar of language.md. Throws CompileError for a syntax
+/// error, or for nesting deeper than 200. The source must outlive the result.
 ast::File parse(const Source& source);
 
 }  // namespace hipress::compll

@@ -28,8 +28,7 @@ Source read_source(const std::string& path) {
 
 namespace {
 
-/// A stretch of a line as a terminal shows it, at most this many characters on each side of the
-/// caret.
+/// Characters of a source line shown on each side of the caret, at most.
 constexpr std::size_t kShownBefore = 60, kShownAfter = 40;
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
@@ -39,7 +38,7 @@ bool is_control(char c) {
   return byte < 0x20 || byte == 0x7f;
 }
 
-/// The line around a place: where the shown part begins and ends.
+/// Byte range of the shown part of a line.
 struct Shown {
   std::size_t begin, end;
 };
@@ -69,7 +68,7 @@ std::string describe(const Place& place, std::string_view kind, std::string_view
   const auto line_number = 1 + std::count(text.begin(), text.begin() + static_cast<long>(at), '\n');
   std::string line = shown.begin > whole.begin ? "…" : "";
   std::string margin = shown.begin > whole.begin ? " " : "";
-  // The caret stands under its character also where tabs and unprintable bytes are.
+  // Keep the caret under its character if the line has tabs or unprintable bytes.
   for (std::size_t i = shown.begin; i < shown.end; ++i) {
     line += text[i] != '\t' && is_control(text[i]) ? '?' : text[i];
     if (i < at && !continues_character(text[i])) margin += text[i] == '\t' ? '\t' : ' ';

@@ -5,17 +5,17 @@
 #include <string_view>
 #include <vector>
 
-/// Program text, places in it, and what the compiler says about them.
+/// Program text, places in it, and the compiler's messages.
 namespace hipress::compll {
 
 /// One file of source text.
 struct Source {
-  std::string path;  ///< as the user named it: messages begin with it
+  std::string path;  ///< as given by the user; messages begin with it
   std::string text;
 };
 
-/// Reads a file. io::InputError if it cannot be read, if it is longer than 1 MiB, or if its name
-/// has control characters or is not UTF-8.
+/// Reads a file. Throws io::InputError if it cannot be read, if it is longer than 1 MiB, or if its
+/// name has control characters or is not UTF-8.
 Source read_source(const std::string& path);
 
 /// A stretch of a source's text.
@@ -25,19 +25,19 @@ struct Place {
   std::size_t length = 0;
 };
 
-/// "FILE.pse:3:14: message", the source line, and a caret under the place. `kind` goes before the
-/// message ("note: ") and may be empty. Of a long line about 100 characters around the caret are
-/// shown, between "…".
+/// Formats a message: "FILE.pse:3:14: message", the source line, and a caret under the place.
+/// `kind` goes before the message ("note: ") and may be empty. Long lines are cut to about 100
+/// characters around the caret, between "…".
 std::string describe(const Place& place, std::string_view kind, std::string_view message);
 
-/// A program that does not compile; what() is the whole message as it is printed.
+/// Error in a program; what() is the whole message as printed.
 class CompileError : public std::invalid_argument {
  public:
   CompileError(const Place& place, std::string_view message)
       : std::invalid_argument(describe(place, "", message)) {}
 };
 
-/// What the compiler wants the user to know besides errors: as printed.
+/// Notes of the compiler for the user, formatted as errors are.
 using Notes = std::vector<std::string>;
 
 }  // namespace hipress::compll

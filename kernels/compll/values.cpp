@@ -31,7 +31,7 @@ bool same(const Node& a, const Node& b) {
          std::equal(std::begin(a.arguments), std::end(a.arguments), std::begin(b.arguments));
 }
 
-/// Wrapping arithmetic, as the language has it.
+/// Wrapping arithmetic, as defined by the language.
 std::int64_t wrap(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 std::int64_t fold(Op op, std::int64_t a, std::int64_t b) {
@@ -124,7 +124,7 @@ void Values::set_reduction_passes(std::int64_t number, int passes) {
 
 void Values::hold_parameter(std::int64_t number, Range range) {
   parameter_ranges.at(static_cast<std::size_t>(number)) = range;
-  // Parts come before what is made of them.
+  // Arguments come before their users.
   for (std::size_t id = 0; id < nodes_.size(); ++id) facts_[id].range = range_of(nodes_[id]);
 }
 
@@ -206,7 +206,7 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
       return compares(op) ? boolean(value != 0) : integer(value);
     }
   }
-  // Reals fold only where fp32 and double agree.
+  // Reals fold only if fp32 and double agree.
   if (constant && op == Op::kNegate) return real(-x.real);
   if (op == Op::kNot && x.op == Op::kNot) return x.arguments[0];
   if (x.kind == ScalarKind::kBool && (op == Op::kAnd || op == Op::kOr)) {
@@ -216,7 +216,7 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
       }
     }
   }
-  // Clamped at 0 and cut off, a number is what its floor would be.
+  // Clamping at 0 and truncating a number includes its floor.
   if (op == Op::kToBits && x.op == Op::kToBits && x.arguments[1] == b) return a;
   if (op == Op::kToBits && x.op == Op::kFloor) return make(op, x.arguments[0], b);
   const ScalarKind kind = compares(op)                                   ? ScalarKind::kBool

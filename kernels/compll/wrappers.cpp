@@ -19,8 +19,8 @@ namespace hipress::compll {
 namespace {
 
 /// One row per framework. Its template, wrappers/NAME.cpp, is C++ with $placeholders (or
-/// ${placeholders}), in three sections; `declare` is how the framework writes a parameter down for
-/// itself, `with` its default if it has one.
+/// ${placeholders}), in three sections. `declare` formats a parameter's declaration for the
+/// framework; `with` is its default, if any.
 struct Framework {
   std::string_view name;
   std::string (*declare)(const ProgramParameter& parameter, const std::string& with);
@@ -49,15 +49,15 @@ constexpr Framework kFrameworks[] = {
     {"mxnet", declare_for_mxnet},
 };
 
-/// Arguments that every operator has, and that the frameworks add to it; with their results, since
-/// TensorFlow names these among them.
+/// Reserved names: arguments of every operator, those that frameworks add, and results, since
+/// TensorFlow has both in one namespace.
 const std::set<std::string_view> kTaken = {
     "gradient", "state",    "seed",   "step",      "node", "gradient_number",
     "message",  "elements", "values", "new_state", "sum",  "name",
     "out",      "self",     "ctx",    "feedback"};
 
-/// Words of Python, in which operators are called, and of PyTorch's schemas: a library with such an
-/// argument cannot be loaded.
+/// Keywords of Python and of PyTorch's schemas. A library with such an argument name cannot be
+/// loaded.
 const std::set<std::string_view> kPython = {
     "Ellipsis", "False",  "None",    "NoneType", "True",     "and",    "as",       "assert",
     "async",    "await",  "break",   "class",    "continue", "def",    "del",      "elif",
@@ -91,7 +91,7 @@ void check(const Program& program, const std::string& origin) {
   }
 }
 
-/// Nothing in the name of a file may end the #include that it stands in.
+/// Throws io::InputError if a file name would end the #include that contains it.
 void require_includable(const std::string& header, const std::string& origin) {
   if (header.find_first_of("\"\\") == std::string::npos && io::printable(header) == header) return;
   throw io::InputError(io::printable(origin), 0,
@@ -100,7 +100,7 @@ void require_includable(const std::string& header, const std::string& origin) {
                        "program, or give -w -r together");
 }
 
-/// A number as Python and C++ write it: "0.5", "1e-30", "2".
+/// Formats a default for Python and C++: "0.5", "1e-30", "2".
 std::string default_of(const ProgramParameter& parameter) {
   if (!parameter.value) return "";
   const std::string text = fmt::format("{}", *parameter.value);
@@ -118,7 +118,7 @@ Placeholders placeholders(const Compiled& compiled, const Framework& framework,
   capital[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(capital[0])));
   std::string arguments, values, declared;
   for (const ProgramParameter& p : program.parameters) {
-    // With a prefix, as in the body: programs may use C++'s keywords for names.
+    // With a prefix, as in the body: programs may use C++ keywords as names.
     arguments += fmt::format(", {} parameter_{}", is_real(p) ? "double" : "std::int64_t", p.name);
     values += values.empty() ? "" : ", ";
     values += is_real(p) ? fmt::format("parameter_{}", p.name)
@@ -126,7 +126,7 @@ Placeholders placeholders(const Compiled& compiled, const Framework& framework,
     declared += framework.declare(p, default_of(p));
   }
   return {{"Name", capital},        {"name", name},
-          {"arguments", arguments},  // of a C++ function, after others
+          {"arguments", arguments},  // further arguments of a C++ function
           {"body", compiled.code},  {"declared", declared},
           {"header", header},       {"star", declared.empty() ? "" : ", *"},
           {"values", values}};
@@ -154,7 +154,7 @@ std::string filled(std::string_view text, const Placeholders& placeholders) {
   return result;
 }
 
-/// What lies between two lines of a template, the first of which stays out.
+/// Text between two lines of a template, excluding both.
 std::string_view between(std::string_view text, std::string_view first, std::string_view last) {
   const std::size_t begin = text.find(first);
   const std::size_t end = text.find(last);

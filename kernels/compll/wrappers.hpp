@@ -7,22 +7,22 @@
 
 namespace hipress::compll {
 
-/// What of an operator is wanted.
+/// Parts of an operator's source code to generate.
 enum class WrapperPart {
-  kWrapper,       ///< a header: the functions that do the work, on the framework's tensors
-  kRegistration,  ///< a source that includes that header and registers them
+  kWrapper,       ///< header with the functions, on the framework's tensors
+  kRegistration,  ///< source that includes that header and registers them
   kBoth,          ///< one source with both
 };
 
-/// "pytorch", … : those that there is a wrapper for.
+/// Names of the frameworks with a wrapper: "pytorch", …
 std::vector<std::string> framework_names();
 
-/// The name of the file for a part, "tbq_pytorch.cpp" where `stem` is "tbq".
+/// File name of a part: "tbq_pytorch.cpp" for stem "tbq".
 std::string wrapper_file(const std::string& stem, const std::string& framework, WrapperPart part);
 
-/// The text of the file that wrapper_file() names: a program as operators of a framework. `origin`
-/// is the program's file, for error messages. io::InputError if the program has no decoder, or if a
-/// parameter has a name that the operators need for something else.
+/// Content of the file that wrapper_file() names: a program as operators of a framework. `origin`
+/// is the program's file, for error messages. Throws io::InputError if the program has no decoder,
+/// or if a parameter's name is reserved by the operators.
 std::string wrap(const Compiled& compiled, const std::string& origin, const std::string& stem,
                  const std::string& framework, WrapperPart part);
 

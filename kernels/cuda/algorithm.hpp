@@ -5,12 +5,12 @@
 
 namespace hipress::kernels {
 
-/// What the launchers of all kinds of algorithms share.
+/// Base of the launchers of all kinds of algorithms.
 class CudaAlgorithm : public AlgorithmCodec {
  protected:
   using AlgorithmCodec::AlgorithmCodec;
 
-  /// Launches a kernel that takes the algorithm, a batch and what else there is.
+  /// Launches a kernel that takes the algorithm, a batch and further arguments.
   template <class Slice, class... Arguments>
   void launch(const void* kernel, std::int64_t blocks, cudaStream_t stream,
               const Batch<Slice>& batch, Arguments... arguments) const {

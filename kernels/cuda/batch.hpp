@@ -14,21 +14,21 @@
 #include "kernels/codec/item.hpp"
 #include "kernels/frames/reduction.hpp"
 
-/// How batches of slices reach a GPU: as kernel parameters, so that a launch needs neither a copy
+/// Batches of slices are passed to a GPU as kernel parameters. A launch then needs neither a copy
 /// nor device memory for them, and many small slices share one launch.
 namespace hipress::kernels {
 
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kWarpsPerBlock = 8;
 inline constexpr int kThreadsPerBlock = kWarpThreads * kWarpsPerBlock;
-/// One warp works on one tile, lane l on the elements whose number in their word is l.
+/// One warp processes one tile; lane l processes element l of each word.
 inline constexpr std::int64_t kElementsPerBlock = std::int64_t{kWarpsPerBlock} * kTileElements;
 
-/// Kernel parameters may be 4 KiB.
+/// Maximal size of kernel parameters.
 inline constexpr std::size_t kParameterBytes = 4096;
 
-/// Slices that one launch serves. A Slice has `elements` and `first_block`, the number of thread
-/// blocks that the slices before it have.
+/// Slices of one launch. A Slice has `elements` and `first_block`, the number of thread blocks of
+/// the slices before it.
 template <class Slice>
 struct Batch {
   static constexpr int kMax = static_cast<int>((kParameterBytes - 64) / sizeof(Slice));
@@ -37,7 +37,7 @@ struct Batch {
   int count = 0;
   std::int64_t blocks = 0;
 
-  /// Adds a slice; false if there is no room.
+  /// Adds a slice; false if the batch is full.
   bool add(const Slice& slice) {
     if (count == kMax) return false;
     slices[count] = slice;
@@ -47,7 +47,7 @@ struct Batch {
     return true;
   }
 
-  /// The slice that a thread block works on.
+  /// The slice of a thread block.
   __device__ const Slice& slice_of(std::int64_t block) const {
     int i = count - 1;
     while (slices[i].first_block > block) --i;
@@ -70,7 +70,7 @@ inline void check_cuda(cudaError_t status, const char* what) {
   }
 }
 
-/// A kernel as cudaLaunchKernel takes it.
+/// Handle of a kernel for cudaLaunchKernel.
 template <class... Parameters>
 const void* handle_of(void (*kernel)(Parameters...)) {
 #ifdef HIPRESS_EMULATES_CUDA
@@ -80,7 +80,7 @@ const void* handle_of(void (*kernel)(Parameters...)) {
 #endif
 }
 
-/// Launches so many thread blocks of a kernel that takes `argument`.
+/// Launches `blocks` thread blocks of a kernel that takes `argument`.
 template <class Argument>
 void launch(void (*kernel)(Argument), std::int64_t blocks, Argument argument, cudaStream_t stream) {
   void* arguments[] = {&argument};
@@ -89,15 +89,15 @@ void launch(void (*kernel)(Argument), std::int64_t blocks, Argument argument, cu
              "launching a codec kernel");
 }
 
-/// What an encode does about a slice without elements.
+/// Encodes a slice without elements: sets its message length to 0.
 inline void encode_nothing(const EncodeItem& item, cudaStream_t stream) {
   if (item.message_bytes == nullptr) return;
   check_cuda(cudaMemsetAsync(item.message_bytes, 0, sizeof *item.message_bytes, stream),
              "encoding a slice without elements");
 }
 
-/// Calls `act(batch)`, which launches kernels, for all of `slices`, as many to a batch as there is
-/// room for.
+/// Calls `act(batch)`, which launches kernels, for all of `slices`, in batches as large as
+/// possible.
 template <class Slice, class Act>
 void for_each_batch(std::span<const Slice> slices, const Act& act) {
   while (!slices.empty()) {

@@ -1,4 +1,4 @@
-// Launches the kernels of quantisers of blocks.
+// Launches the kernels of block quantisers.
 
 #include <map>
 #include <vector>

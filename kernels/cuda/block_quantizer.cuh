@@ -7,12 +7,12 @@
 #include "kernels/frames/block_quantizer.hpp"
 #include "kernels/frames/draws.hpp"
 
-/// The frame around a quantiser of blocks on a GPU: the host loops' arithmetic, in their order. A
-/// thread is a lane; a warp works on one block and holds its words in registers: row r of lane l is
-/// element 32 r + l of the block. Included by the files of one algorithm only.
+/// The frame around a block quantiser on a GPU, with the arithmetic and order of the host loops. A
+/// thread is a lane. A warp processes one block and holds its words in registers: row r of lane l
+/// is element 32 r + l of the block. Included by the files of one algorithm only.
 namespace hipress::kernels {
 
-/// The slice's blocks of a warp: the first, and how far it is to the next.
+/// Blocks of the slice that a warp processes: the first, and the distance to the next.
 struct BlocksOfWarp {
   std::int64_t first, step;
 };
@@ -29,7 +29,7 @@ struct FromFirstLane {
   __device__ auto operator()(auto value) const { return __shfl_sync(kAllLanes, value, 0); }
 };
 
-/// The values of a block of `count` elements, of which each lane has a column, become rotated.
+/// Rotates a block of `count` elements; each lane has a column.
 __device__ inline void rotate_block(float (&rows)[kMaxBlockWords], int count) {
   const int lane = threadIdx.x % kWarpThreads;
 #pragma unroll
@@ -61,7 +61,7 @@ __device__ inline void rotate_block(float (&rows)[kMaxBlockWords], int count) {
   }
 }
 
-/// Writes the codes of a word, one of each lane.
+/// Writes the codes of a word, one per lane.
 __device__ inline void store_word_codes(int bits, std::uint8_t* to, std::uint32_t code) {
   const int lane = threadIdx.x % kWarpThreads;
   if (bits == 8) {
@@ -93,8 +93,8 @@ __device__ inline std::uint32_t load_word_code(int bits, const std::uint8_t* fro
   return code;
 }
 
-/// The columns of a block of values v. Where a residual is added, which keeps v finite, adds the
-/// inputs' flags to `flags`.
+/// Loads the columns of a block of values v. With a residual, which keeps v finite, adds the
+/// inputs' non-finite flags to `flags`.
 __device__ inline void load_values(const BlockEncodeSlice& slice, ValueType type,
                                    std::int64_t first, int count, float (&rows)[kMaxBlockWords],
                                    std::uint32_t& flags) {
@@ -114,13 +114,13 @@ __device__ inline void load_values(const BlockEncodeSlice& slice, ValueType type
   }
 }
 
-/// Floats of a block in a message.
+/// The floats of a block in a message.
 template <class Algorithm>
 __device__ const float* sent_of(const std::byte* message, std::int64_t block) {
   return reinterpret_cast<const float*>(message + kSentOffset) + block * Algorithm::kSent;
 }
 
-/// Codes of the block whose first element is number `first`.
+/// The codes of the block that begins at element `first`.
 template <class Algorithm>
 __device__ const std::uint8_t* codes_of(const Algorithm& algorithm, const std::byte* message,
                                         const BlockLayout& layout, std::int64_t first) {
@@ -128,7 +128,7 @@ __device__ const std::uint8_t* codes_of(const Algorithm& algorithm, const std::b
          first / kWordElements * code_bytes(code_bits(algorithm));
 }
 
-/// The columns that a block's codes decode to, rotated back.
+/// Decodes a block's codes into columns, rotated back.
 template <class Algorithm>
 __device__ void decode_block(const Algorithm& algorithm, const std::uint8_t* codes,
                              const typename Algorithm::DecodedBlock& of_block, int count,
@@ -147,7 +147,7 @@ __device__ void decode_block(const Algorithm& algorithm, const std::uint8_t* cod
   if (algorithm.rotates()) rotate_block(rows, count);
 }
 
-/// A warp per block: its floats and codes.
+/// Writes the floats and codes of blocks; one warp per block.
 template <class Algorithm, ValueType kType>
 __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncodeSlice> batch) {
   const BlockEncodeSlice& slice = batch.slice_of(blockIdx.x);
@@ -175,7 +175,7 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
       flags |= non_finite_flag(rows[row]);
       found = combine(found, measure.template of<float>(rows[row], first + offset));
     }
-    // Lane 0 has the whole.
+    // Lane 0 has the result.
     const Partial whole = combine_warp<float>(found).template each<float>(FromFirstLane());
     const auto made = block_code.of(whole);
     bool finite = true;
@@ -206,7 +206,7 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
   }
 }
 
-/// Residual = v less what the message decodes to; a warp per block.
+/// Residual = v minus the decoded message; one warp per block.
 template <class Algorithm>
 __device__ void update_residual(const Algorithm& algorithm, const BlockEncodeSlice& slice,
                                 const BlockLayout& layout) {
@@ -230,8 +230,8 @@ __device__ void update_residual(const Algorithm& algorithm, const BlockEncodeSli
   }
 }
 
-/// Afterwards, thread blocks as before: the start of the message, the residual, and zeros in the
-/// place of what a slice that is not finite came to, which keeps its residual.
+/// After encode_blocks, with the same grid: writes the start of the message, zeros and the
+/// residual. A non-finite slice gets an all-zero body and keeps its residual.
 template <class Algorithm>
 __global__ void conclude_blocks(const Algorithm algorithm, const Batch<BlockEncodeSlice> batch) {
   const BlockEncodeSlice& slice = batch.slice_of(blockIdx.x);
@@ -259,7 +259,7 @@ __global__ void conclude_blocks(const Algorithm algorithm, const Batch<BlockEnco
   if (slice.message_bytes != nullptr) *slice.message_bytes = layout.bytes;
 }
 
-/// A warp per block. Where a message is damaged, its elements are no numbers.
+/// Decodes blocks; one warp per block. A damaged message gives NaN.
 template <class Algorithm>
 __global__ void decode_blocks(const Algorithm algorithm, const Batch<DecodeSlice> batch) {
   const DecodeSlice& slice = batch.slice_of(blockIdx.x);
@@ -313,7 +313,7 @@ __global__ void decode_blocks(const Algorithm algorithm, const Batch<DecodeSlice
   }
 }
 
-#ifndef __CUDACC_RTC__  // there user/algorithm_cuda.cpp asks for the kernels by name
+#ifndef __CUDACC_RTC__  // NVRTC: user/algorithm_cuda.cpp looks the kernels up by name
 
 template <class Algorithm>
 CudaBlockKernels cuda_block_kernels() {

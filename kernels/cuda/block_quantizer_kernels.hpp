@@ -8,25 +8,25 @@
 #include "kernels/cuda/quantizer_kernels.hpp"
 #include "kernels/frames/draws.hpp"
 
-/// What the launcher of a quantiser of blocks' kernels (cuda/block_quantizer.cu) and the kernels
-/// themselves (cuda/block_quantizer.cuh) agree on.
+/// Interface between the launcher of a block quantiser's kernels (cuda/block_quantizer.cu) and the
+/// kernels (cuda/block_quantizer.cuh).
 namespace hipress::kernels {
 
-/// One slice that is encoded.
+/// One slice to encode.
 struct BlockEncodeSlice {
   const void* values;
   std::int64_t elements;
   ValueType type;
   ValueRule rule;
-  float* residual;  ///< null: none
+  float* residual;  ///< null without error feedback
   std::byte* message;
   DrawStream draws;
   std::int64_t* message_bytes;
-  std::uint32_t* non_finite;  ///< not 0: the slice holds a NaN or infinity, or comes to one
+  std::uint32_t* non_finite;  ///< set if the slice or its message has a NaN or infinity
   std::int64_t first_block;
 };
 
-/// Functions or cudaKernel_t, whatever cudaLaunchKernel takes.
+/// Kernels as functions or cudaKernel_t; cudaLaunchKernel takes both.
 struct CudaBlockKernels {
   const void* encode[kValueTypes] = {};
   const void* conclude = nullptr;

@@ -25,7 +25,7 @@ struct CastSlice {
   std::int64_t first_block;
 };
 
-/// Elements that a thread works on at a time.
+/// Elements that a thread processes at a time.
 constexpr int kRows = 8;
 constexpr std::int64_t kElementsAtOnce = std::int64_t{kRows} * kThreadsPerBlock;
 
@@ -46,13 +46,13 @@ __global__ void encode_elements(const Batch<CastSlice> batch) {
     }
   }
   if (last == slice.elements && threadIdx.x == 0) {
-    // An odd length is rounded up with a zero, so that the message is a multiple of 4 bytes.
+    // Pad an odd length with a zero, so that the message is a multiple of 4 bytes.
     if (slice.elements % 2 != 0) slice.codes[slice.elements] = 0;
     if (slice.message_bytes != nullptr) *slice.message_bytes = cast_message_bytes(slice.elements);
   }
 }
 
-/// A message whose length is wrong is all NaN.
+/// Decodes; a message of the wrong length gives NaN.
 template <class Format>
 __global__ void decode_elements(const Batch<DecodeSlice> batch) {
   const DecodeSlice& slice = batch.slice_of(blockIdx.x);

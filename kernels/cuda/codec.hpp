@@ -10,23 +10,24 @@
 /// from the stream's pool (cudaMallocAsync), so nothing waits for the host.
 namespace hipress::kernels {
 
-/// A quantiser on the current GPU; the same bits as on the CPU. `program` is its host code, which
-/// binds parameters; both must outlive the codec.
+/// Makes a quantiser's codec for the current GPU; messages have the bits of the CPU's. `program` is
+/// the algorithm's host code, which binds parameters. `program` and `kernels` must outlive the
+/// codec.
 std::unique_ptr<Codec> make_cuda_quantizer(const CompiledAlgorithm& program,
                                            const CudaQuantizerKernels& kernels,
                                            const double* values);
 
-/// A sparsifier likewise.
+/// The same for a sparsifier.
 std::unique_ptr<Codec> make_cuda_sparsifier(const CompiledAlgorithm& program,
                                             const CudaSparsifierKernels& kernels,
                                             const double* values);
 
-/// A quantiser of blocks likewise.
+/// The same for a block quantiser.
 std::unique_ptr<Codec> make_cuda_block_quantizer(const CompiledAlgorithm& program,
                                                  const CudaBlockKernels& kernels,
                                                  const double* values);
 
-/// Whichever of them the kernels are for.
+/// Makes the codec of the kind that the kernels belong to.
 inline std::unique_ptr<Codec> make_cuda_algorithm(const CompiledAlgorithm& program,
                                                   const CudaKernels& kernels,
                                                   const double* values) {
@@ -40,7 +41,7 @@ inline std::unique_ptr<Codec> make_cuda_algorithm(const CompiledAlgorithm& progr
   }
 }
 
-/// A cast on the current GPU.
+/// Makes a cast's codec for the current GPU.
 template <class Format>
 std::unique_ptr<Codec> make_cuda_cast();
 

@@ -8,18 +8,18 @@
 #include "kernels/cuda/quantizer_kernels.hpp"
 #include "kernels/cuda/temporary.hpp"
 
-/// What every decode on a GPU does before it launches: cuts items with many messages into parts of
+/// Common preparation of all decodes on a GPU: splits items with many messages into parts of
 /// kMessagesPerLaunch.
 namespace hipress::kernels {
 
-/// Launches that an item needs; one if there is nothing to add, for the divisions.
+/// Number of launches that an item needs; one, for the divisions, if it has no messages.
 inline std::size_t parts_of(const DecodeItem& item) {
   return std::max<std::size_t>(
       1, (item.messages.size() + kMessagesPerLaunch - 1) / kMessagesPerLaunch);
 }
 
 /// Part `part` of an item whose messages should have `bytes` bytes; `sums` holds the slice between
-/// parts.
+/// the parts.
 inline DecodeSlice part_of(const DecodeItem& item, std::size_t part, std::int64_t bytes, void* sums,
                            ValueType type_of_sums) {
   const bool first = part == 0, last = part + 1 == parts_of(item);
@@ -41,9 +41,9 @@ inline DecodeSlice part_of(const DecodeItem& item, std::size_t part, std::int64_
   return slice;
 }
 
-/// Calls `launch(batch)` for all parts of all items. A part of a slice depends on the part before
-/// it, so each goes into a launch of its own. Between the parts, the sums of a 16-bit slice are
-/// kept in fp32 in temporary memory, so that they are rounded once.
+/// Calls `launch(batch)` for all parts of all items. A part of a slice depends on the previous
+/// part, so each has its own launch. Between the parts, the sums of a 16-bit slice stay in fp32 in
+/// temporary memory, so that they are rounded only once.
 template <class Launch>
 void decode_in_parts(const Codec& codec, std::span<const DecodeItem> items, cudaStream_t stream,
                      const Launch& launch) {

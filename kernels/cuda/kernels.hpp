@@ -7,7 +7,7 @@
 
 namespace hipress::kernels {
 
-/// One algorithm's kernels, of whatever kind it is; the tables of the other kinds are empty.
+/// Kernels of one algorithm; the tables of other kinds are empty.
 struct CudaKernels {
   CudaKind kind = CudaKind::kNone;
   CudaQuantizerKernels quantizer = {};

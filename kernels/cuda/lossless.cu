@@ -12,18 +12,18 @@ namespace hipress::kernels::lossless {
 
 namespace {
 
-/// Rounds that an item's messages take, one each; one if there is nothing to add, for the
+/// Number of rounds of an item: one per message. An item without messages takes one, for the
 /// divisions.
 std::size_t rounds_of(const DecodeItem& item) {
   return item.elements > 0 ? std::max<std::size_t>(1, item.messages.size()) : 0;
 }
 
-/// Sums that would be rounded between the rounds that they take.
+/// True if sums must stay in fp32 between rounds, since they would be rounded otherwise.
 bool waits_in_fp32(const DecodeItem& item) {
   return item.type != ValueType::kFloat32 && rounds_of(item) > 1;
 }
 
-/// An item's places in temporary memory, which its messages use in turns.
+/// Offsets of an item's temporary memory; its messages use it in turn.
 struct Places {
   std::size_t spoiled, found, chunks, exponents, sums;
 };

@@ -5,7 +5,7 @@
 #include "kernels/frames/typed_values.hpp"
 #include "kernels/lossless/format.hpp"
 
-/// The lossless codec's kernels: their messages (lossless/codec.hpp) have the bits of the host's.
+/// Kernels of the lossless codec; messages (lossless/codec.hpp) have the same bits as on hosts.
 ///
 /// An encode launches three kernels:
 ///
@@ -20,7 +20,7 @@
 ///   decode_chunks   exponents, one thread per stream: four threads of a chunk's thread block
 ///   put_values      joins exponents and the rest of each value, and adds or stores the values
 ///
-/// A damaged message leaves its slice NaN. Nothing outside the message is read.
+/// A damaged message sets its slice to NaN. Nothing outside the message is read.
 namespace hipress::kernels::lossless {
 
 static_assert(kThreadsPerBlock == kSymbols, "a thread has a symbol");
@@ -30,14 +30,14 @@ static_assert(kFloatsOfChunk % kElementsPerBlock == 0, "no thread block has part
 struct Chunk {
   std::int64_t number, first, count;  ///< in elements
 
-  /// The one in which an element lies.
+  /// The chunk that contains an element.
   __device__ static Chunk of(std::int64_t element, ValueType type, std::int64_t elements) {
     const std::int64_t each = chunk_elements(type), number = element / each;
     return {number, number * each, min(each, elements - number * each)};
   }
 };
 
-/// The first element of a thread block.
+/// First element of a thread block.
 template <class Slice>
 __device__ std::int64_t first_of_block(const Slice& slice) {
   return (static_cast<std::int64_t>(blockIdx.x) - slice.first_block) * kElementsPerBlock;
@@ -45,21 +45,21 @@ __device__ std::int64_t first_of_block(const Slice& slice) {
 
 // ---- encoding ----
 
-/// What is known of a chunk between the kernels.
+/// Results for a chunk between the kernels.
 struct ChunkPlan {
-  std::int64_t at;      ///< in the message
+  std::int64_t at;      ///< offset in the message, in bytes
   std::uint32_t bytes;  ///< ChunkStart's
   Form form;
   std::uint32_t stream_bytes[kStreams];
   std::uint8_t lengths[kSymbols];
-  std::uint32_t first_bits[kThreadsPerBlock];  ///< of the streams: where each thread begins
+  std::uint32_t first_bits[kThreadsPerBlock];  ///< first bit in the streams, per thread
 };
 
-/// One slice that is encoded.
+/// One slice to encode.
 struct LosslessSlice {
   const void* values;
   std::int64_t elements;
-  ValueType type;          ///< of the values
+  ValueType type;          ///< type of the values
   ValueType message_type;  ///< fp32 if they are divided
   Divisor divisor;
   std::byte* message;
@@ -67,7 +67,7 @@ struct LosslessSlice {
   ChunkPlan* plans;
   std::int64_t first_block;
 
-  /// Of a number as the message has it.
+  /// Bits of a number in the message's type.
   __device__ std::uint32_t bits(std::int64_t i) const {
     if (divisor.divides) return divided(load_value(values, type, i));
     if (type == ValueType::kFloat32) return static_cast<const std::uint32_t*>(values)[i];
@@ -75,7 +75,7 @@ struct LosslessSlice {
   }
 
  private:
-  /// A NaN becomes a quiet one, as on a CPU; a GPU's division would forget which it was.
+  /// Makes a NaN quiet, as on a CPU; a GPU's division would lose its payload.
   __device__ std::uint32_t divided(float value) const {
     const std::uint32_t bits = as_bits(value);
     return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x00400000u : as_bits(divisor(value));
@@ -91,7 +91,7 @@ __device__ inline std::uint32_t widened(ValueType narrow, std::uint16_t code) {
   return as_bits(load_value(&code, narrow, 0));
 }
 
-/// The numbers of a chunk as it codes them.
+/// The numbers of a chunk in the type in which they are coded.
 struct CodedNumbers {
   const LosslessSlice& slice;
   Chunk chunk;
@@ -106,7 +106,8 @@ struct CodedNumbers {
   }
   __device__ std::uint8_t exponent(std::int64_t i) const { return exponent_of(type, bits(i)); }
 
-  /// Whether narrowing them loses nothing. For the whole thread block; mostly the first few say no.
+  /// True if narrowing is exact for all numbers. Called by the whole thread block; stops at the
+  /// first part with a number that is not.
   __device__ bool are_exact() const {
     if (type == slice.message_type) return true;
     constexpr std::int64_t kAtOnce = 8 * kThreadsPerBlock;
@@ -123,10 +124,10 @@ struct CodedNumbers {
   }
 };
 
-/// The exponents of one stream that one thread writes.
+/// Range of a stream's exponents that one thread writes.
 struct Run {
   static constexpr int kThreadsPerStream = kThreadsPerBlock / kStreams;
-  int stream, number;  ///< of the thread in its stream
+  int stream, number;  ///< stream, and index of the thread in it
   std::int64_t first, end;
 
   __device__ static Run of_thread(std::int64_t count) {
@@ -140,13 +141,14 @@ struct Run {
   }
 };
 
-/// What a thread block shares while it measures a chunk.
+/// Shared memory of a thread block that measures a chunk.
 struct MeasureRoom {
-  std::uint32_t counts[kWarpsPerBlock][kSymbols];  ///< of each warp; then the first are of all
-  std::uint8_t present[kSymbols];                  ///< symbols that occur, as their counts ascend
+  /// Per warp; in the end, the first has the totals.
+  std::uint32_t counts[kWarpsPerBlock][kSymbols];
+  std::uint8_t present[kSymbols];  ///< symbols that occur, by ascending count
   std::uint8_t lengths[kSymbols];
   TreeRoom tree;
-  std::uint64_t begins[kStreams + 1];  ///< of the streams, in bits
+  std::uint64_t begins[kStreams + 1];  ///< first bit of each stream
 };
 
 __device__ inline void count_exponents(const CodedNumbers& numbers, MeasureRoom& room) {
@@ -163,7 +165,7 @@ __device__ inline void count_exponents(const CodedNumbers& numbers, MeasureRoom&
   __syncthreads();
 }
 
-/// From counts to lengths.
+/// Computes the code lengths from the counts.
 __device__ inline void choose_lengths(MeasureRoom& room) {
   const int symbol = threadIdx.x;
   const std::uint32_t count = room.counts[0][symbol];
@@ -179,14 +181,14 @@ __device__ inline void choose_lengths(MeasureRoom& room) {
   __syncthreads();
 }
 
-/// The most bytes that the streams come to.
+/// Upper bound of the streams' total size, in bytes.
 __device__ inline std::int64_t most_stream_bytes(const MeasureRoom& room) {
   std::uint64_t bits = 0;
   sum_before(std::uint64_t{room.counts[0][threadIdx.x]} * room.lengths[threadIdx.x], bits);
   return static_cast<std::int64_t>(bits / 8) + kStreams;
 }
 
-/// The first form, in the host's order, that makes the chunk shorter; its lengths are in `room`.
+/// First form, in the host's order, that shrinks the chunk; its lengths are in `room`.
 __device__ inline Form choose_form(const LosslessSlice& slice, const Chunk& chunk,
                                    MeasureRoom& room) {
   constexpr int kForms = 3;
@@ -203,7 +205,7 @@ __device__ inline Form choose_form(const LosslessSlice& slice, const Chunk& chun
   return Form::kRaw;
 }
 
-/// How long the streams are, and where each thread begins in them.
+/// Computes the sizes of the streams, and the first bit of each thread.
 __device__ inline void plan_streams(const CodedNumbers& numbers, MeasureRoom& room,
                                     ChunkPlan& plan) {
   const Run run = Run::of_thread(numbers.chunk.count);
@@ -229,7 +231,7 @@ __device__ inline void plan_streams(const CodedNumbers& numbers, MeasureRoom& ro
       up_to_4(bytes_before_streams(numbers.type, numbers.chunk.count) + bytes + kSlack));
 }
 
-/// The thread block where a chunk begins works on it.
+/// Runs in the thread block in which a chunk begins.
 __global__ void measure_chunks(const Batch<LosslessSlice> batch) {
   __shared__ MeasureRoom room;
   const LosslessSlice& slice = batch.slice_of(blockIdx.x);
@@ -247,7 +249,7 @@ __global__ void measure_chunks(const Batch<LosslessSlice> batch) {
   }
 }
 
-/// A thread block a slice.
+/// One thread block per slice.
 __global__ void place_chunks(const Batch<LosslessSlice> batch) {
   const LosslessSlice& slice = batch.slices[blockIdx.x];
   const std::int64_t chunks = (slice.elements - 1) / chunk_elements(slice.message_type) + 1;
@@ -270,7 +272,7 @@ __global__ void place_chunks(const Batch<LosslessSlice> batch) {
   if (slice.message_bytes != nullptr) *slice.message_bytes = before;
 }
 
-/// The values as they are.
+/// Writes the values uncoded.
 __device__ inline void write_raw(const LosslessSlice& slice, const Chunk& chunk, std::byte* to) {
   const bool whole = slice.message_type == ValueType::kFloat32;
   for (std::int64_t i = threadIdx.x; i < chunk.count; i += kThreadsPerBlock) {
@@ -283,7 +285,7 @@ __device__ inline void write_raw(const LosslessSlice& slice, const Chunk& chunk,
   }
 }
 
-/// What is not coded of the values.
+/// Writes the uncoded bits of the values.
 __device__ inline void write_rest(const CodedNumbers& numbers, std::byte* to) {
   const std::int64_t count = numbers.chunk.count;
   const bool whole = numbers.type == ValueType::kFloat32;
@@ -295,7 +297,7 @@ __device__ inline void write_rest(const CodedNumbers& numbers, std::byte* to) {
   }
 }
 
-/// Writes this thread's exponents from a bit of `words` on, which are zeros there.
+/// Writes this thread's exponents from bit `bit` of `words` on, where all bits are 0.
 __device__ inline void write_run(const CodedNumbers& numbers, const std::uint8_t* lengths,
                                  const std::uint16_t* codes, std::uint32_t* words,
                                  std::int64_t bit) {
@@ -315,7 +317,7 @@ __device__ inline void write_run(const CodedNumbers& numbers, const std::uint8_t
   if (pending != 0) atomicOr(words, static_cast<std::uint32_t>(pending));
 }
 
-/// A coded chunk; `to` is behind its ChunkStart, and zeros.
+/// Writes a coded chunk; `to` is past its ChunkStart and all zeros.
 __device__ inline void write_coded(const CodedNumbers& numbers, const ChunkPlan& plan,
                                    std::byte* to) {
   __shared__ std::uint8_t lengths[kSymbols];
@@ -332,13 +334,13 @@ __device__ inline void write_coded(const CodedNumbers& numbers, const ChunkPlan&
   write_rest(numbers, to + kLengthsBytes + kSizesBytes);
   __syncthreads();
   if (thread == 0) find_codes(lengths, codes);
-  __syncthreads();  // also: the rest may share a word with the streams
+  __syncthreads();  // also because the rest may share a word with the streams
   const std::int64_t bit =
       8 * bytes_before_streams(numbers.type, numbers.chunk.count) + plan.first_bits[thread];
   write_run(numbers, lengths, codes, reinterpret_cast<std::uint32_t*>(to), bit);
 }
 
-/// The thread block where a chunk begins works on it.
+/// Runs in the thread block in which a chunk begins.
 __global__ void write_chunks(const Batch<LosslessSlice> batch) {
   const LosslessSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t first = first_of_block(slice);
@@ -366,37 +368,37 @@ __global__ void write_chunks(const Batch<LosslessSlice> batch) {
 
 // ---- decoding ----
 
-/// A chunk of a message that is sound so far.
+/// A chunk of a message, valid so far.
 struct FoundChunk {
   const std::byte* content;
   std::uint32_t bytes;
   Form form;
 };
 
-/// A message whose chunks have been looked for.
+/// Result of the search for a message's chunks.
 struct FoundMessage {
   ValueType type;
   bool sound;
 };
 
-/// One slice, and one message of it.
+/// One slice and one of its messages.
 struct LosslessDecodeSlice {
-  const std::byte* message;  ///< null: none, where there are only divisions
+  const std::byte* message;  ///< null if there are only divisions
   std::int64_t message_bytes;
   DecodeMode mode;
   ValueType read_type, type;
   float own_divisor, sum_divisor;
-  const void* read;  ///< where x is read, if it is: `read_type`
-  void* values;      ///< where the result goes: `type`
+  const void* read;  ///< input x, if used; numbers of `read_type`
+  void* values;      ///< output; numbers of `type`
   std::int64_t elements;
   FoundMessage* found;
   FoundChunk* chunks;
-  std::uint8_t* exponents;  ///< of the slice's elements
-  std::uint32_t* spoiled;   ///< the item's, set if any of its messages is damaged
+  std::uint8_t* exponents;  ///< exponents of the slice's elements
+  std::uint32_t* spoiled;   ///< shared by the item; set if any message is damaged
   std::int64_t first_block;
 };
 
-/// Fills in slice.found and slice.chunks; false for a message that no encode wrote.
+/// Fills slice.found and slice.chunks; false for a message that no encode wrote.
 __device__ inline bool find_chunks_of(const LosslessDecodeSlice& slice) {
   if (slice.message_bytes < kStartBytes) return false;
   const Start& start = *reinterpret_cast<const Start*>(slice.message);
@@ -421,7 +423,8 @@ __device__ inline bool find_chunks_of(const LosslessDecodeSlice& slice) {
   return at == start.bytes;
 }
 
-/// A thread block a message, of which one thread works: where a chunk begins, the one before says.
+/// One thread block per message, in which one thread works: each chunk's position depends on the
+/// chunk before.
 __global__ void find_chunks(const Batch<LosslessDecodeSlice> batch) {
   const LosslessDecodeSlice& slice = batch.slices[blockIdx.x];
   if (threadIdx.x != 0 || slice.message == nullptr) return;
@@ -430,14 +433,14 @@ __global__ void find_chunks(const Batch<LosslessDecodeSlice> batch) {
   if (!sound) atomicOr(slice.spoiled, 1u);
 }
 
-/// What a thread block shares while it decodes a chunk.
+/// Shared memory of a thread block that decodes a chunk.
 struct DecodeRoom {
   std::uint8_t lengths[kSymbols];
   std::uint16_t codes[kSymbols];
-  std::uint16_t table[kTableSize];  ///< by the next bits: a symbol, and above it the code's length
+  std::uint16_t table[kTableSize];  ///< by the next bits: symbol, and above it the code's length
 };
 
-/// Reads the lengths, and makes the table of them; false, for all threads, if they are those of no
+/// Reads the code lengths and builds the table; returns false, on all threads, unless they form a
 /// complete code.
 __device__ inline bool read_code(const std::byte* content, DecodeRoom& room) {
   const int symbol = threadIdx.x;
@@ -456,12 +459,12 @@ __device__ inline bool read_code(const std::byte* content, DecodeRoom& room) {
   return true;
 }
 
-/// One stream, from a bit of `words` to another; false if no encode wrote it. There are kSlack
-/// bytes behind it.
+/// Decodes one stream, from a bit of `words` to another; false if no encode wrote it. Requires
+/// kSlack bytes past the stream.
 __device__ inline bool decode_stream(const std::uint32_t* words, std::int64_t bit,
                                      std::int64_t end_bit, const std::uint16_t* table,
                                      std::uint8_t* to, std::int64_t count) {
-  std::int64_t word = -1;  // of which both halves are in `bits`
+  std::int64_t word = -1;  // index of the word at the start of `bits`
   std::uint64_t bits = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     if (bit >= end_bit) return false;
@@ -473,12 +476,12 @@ __device__ inline bool decode_stream(const std::uint32_t* words, std::int64_t bi
     to[i] = static_cast<std::uint8_t>(entry);
     bit += entry >> 8;
   }
-  // Less than a byte is left, and it is what fills the last one up.
+  // The remaining bits, fewer than 8, pad the last byte.
   return bit <= end_bit && end_bit - bit < 8;
 }
 
-/// The four streams, each by a thread of another warp; false, for the thread that finds it out, if
-/// one is damaged.
+/// Decodes the four streams, each with a thread of another warp; returns false, on the thread that
+/// finds it, if a stream is damaged.
 __device__ inline bool decode_streams(const FoundChunk& chunk, std::int64_t before,
                                       std::int64_t count, const std::uint16_t* table,
                                       std::uint8_t* exponents) {
@@ -493,7 +496,8 @@ __device__ inline bool decode_streams(const FoundChunk& chunk, std::int64_t befo
                        first_of_stream(stream + 1, count) - first);
 }
 
-/// By the whole thread block; false, for some thread at least, if the chunk is damaged.
+/// Decodes a chunk with the whole thread block; returns false, on at least one thread, if it is
+/// damaged.
 __device__ inline bool decode_chunk(const FoundChunk& chunk, ValueType type, std::int64_t count,
                                     std::uint8_t* exponents) {
   __shared__ DecodeRoom room;
@@ -507,7 +511,7 @@ __device__ inline bool decode_chunk(const FoundChunk& chunk, ValueType type, std
   return decode_streams(chunk, before, count, room.table, exponents);
 }
 
-/// The thread block where a chunk begins works on it.
+/// Runs in the thread block in which a chunk begins.
 __global__ void decode_chunks(const Batch<LosslessDecodeSlice> batch) {
   const LosslessDecodeSlice& slice = batch.slice_of(blockIdx.x);
   if (slice.message == nullptr || !slice.found->sound) return;
@@ -522,7 +526,7 @@ __global__ void decode_chunks(const Batch<LosslessDecodeSlice> batch) {
   if (!sound) atomicOr(slice.spoiled, 1u);
 }
 
-/// A number of a chunk, in the bits of the message's type.
+/// Number `i` of a chunk, as bits of the message's type.
 __device__ inline std::uint32_t bits_of(const FoundChunk& chunk, ValueType type, std::int64_t count,
                                         std::int64_t i, const std::uint8_t* exponents) {
   if (chunk.form == Form::kRaw) {
@@ -547,7 +551,7 @@ __device__ inline float value_of(std::uint32_t bits, ValueType type) {
   return as_float(widened(type, static_cast<std::uint16_t>(bits)));
 }
 
-/// Overwrites with bits that are of the slice's type.
+/// Stores bits of the slice's type.
 __device__ inline void store_bits(const LosslessDecodeSlice& slice, std::int64_t i,
                                   std::uint32_t bits) {
   if (slice.type == ValueType::kFloat32) {

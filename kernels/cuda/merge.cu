@@ -9,7 +9,7 @@ namespace hipress::kernels {
 
 namespace {
 
-/// Values that a thread reads at a time, so that enough of them are on their way.
+/// Values that a thread reads at a time, for enough loads in flight.
 constexpr int kAtOnce = 4;
 constexpr std::int64_t kMergedPerBlock = std::int64_t{kAtOnce} * kThreadsPerBlock;
 

@@ -1,5 +1,6 @@
-// Packed messages of sparsifiers on a GPU: packed.hpp says how they look. The sparsifier writes a
-// plain message into temporary memory, which is packed; what arrives is unpacked there and decoded.
+// Packed messages of sparsifiers on a GPU (format: packed.hpp). The sparsifier writes a plain
+// message into temporary memory, where it is packed; received messages are unpacked there and
+// decoded.
 
 #include <vector>
 
@@ -28,15 +29,15 @@ struct PlainEntries {
 
 // ---- packing ----
 
-/// One plain message that is packed.
+/// One plain message to pack.
 struct PackSlice {
   std::byte* plain;
   std::byte* message;
-  float* waiting;  ///< where what rounding takes is added; null: nowhere
+  float* waiting;  ///< array to which rounding errors are added; null if none
   std::int64_t* message_bytes;
   Layout parts;
   Packing packing;
-  std::int64_t elements;  ///< that thread blocks share: entries, at least 1
+  std::int64_t elements;  ///< work for thread blocks: entries, at least 1
   std::int64_t first_block;
 
   __device__ std::uint64_t* words_at(std::int64_t place) const {
@@ -44,7 +45,7 @@ struct PackSlice {
   }
 };
 
-/// Messages begin as zeros, since their bits are set by many threads.
+/// Clears messages, because many threads set their bits.
 __global__ void clear_messages(const Batch<PackSlice> batch) {
   const PackSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t blocks = (slice.elements + kElementsPerBlock - 1) / kElementsPerBlock;
@@ -71,7 +72,8 @@ __device__ void put_index(const PackSlice& slice, std::int64_t i, std::uint32_t 
   if (shift + l > kWordBits) or_atomically(words[1], low >> (kWordBits - shift));
 }
 
-/// A value beyond fp16 is sent as its largest; what that and rounding take from it waits.
+/// Writes a value. Values beyond fp16's range are clamped; the total rounding error is added to the
+/// waiting array.
 __device__ void put_value(const PackSlice& slice, std::int64_t i, std::uint32_t index,
                           float value) {
   std::byte* const values = slice.message + slice.parts.values;
@@ -84,7 +86,7 @@ __device__ void put_value(const PackSlice& slice, std::int64_t i, std::uint32_t 
   slice.waiting[index] += value - load_value(values, ValueType::kFloat16, i);
 }
 
-/// A thread an entry, in turns.
+/// One thread per entry, strided.
 __global__ void pack_entries(const Batch<PackSlice> batch) {
   const PackSlice& slice = batch.slice_of(blockIdx.x);
   SparsifierHeader start = *reinterpret_cast<const SparsifierHeader*>(slice.plain);
@@ -105,17 +107,17 @@ __global__ void pack_entries(const Batch<PackSlice> batch) {
 
 // ---- unpacking ----
 
-/// A word of the upper parts for each thread of a block.
+/// Work per word of the upper parts, such that each thread of a block has one word.
 constexpr std::int64_t kElementsPerWord = kElementsPerBlock / kThreadsPerBlock;
 
-/// One message that is unpacked.
+/// One message to unpack.
 struct UnpackSlice {
   const std::byte* message;
   std::byte* plain;
-  std::uint64_t* before;  ///< per thread block: its entries; then those of the blocks before it
+  std::uint64_t* before;  ///< per thread block: its entries; later the entries before it
   Layout parts;
   Packing packing;
-  std::int64_t elements;  ///< that thread blocks share: words of the upper parts, times the above
+  std::int64_t elements;  ///< work for thread blocks: upper words × kElementsPerWord
   std::int64_t first_block;
 
   __device__ const SparsifierHeader& start() const {
@@ -127,13 +129,13 @@ struct UnpackSlice {
   __device__ std::int64_t block() const {
     return static_cast<std::int64_t>(blockIdx.x) - first_block;
   }
-  /// The number of this thread's word of the upper parts, and the word; behind the last one zeros.
+  /// Index of this thread's word of the upper parts, and the word; 0 past the last one.
   __device__ std::int64_t number() const { return block() * kThreadsPerBlock + threadIdx.x; }
   __device__ std::uint64_t word() const {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(message + parts.upper);
     return number() < parts.upper_words() ? words[number()] : 0;
   }
-  /// Entry i's lower bits.
+  /// Lower bits of entry i.
   __device__ std::uint64_t lower(std::int64_t i) const {
     const int l = parts.lower_bits;
     if (l == 0) return 0;
@@ -146,10 +148,10 @@ struct UnpackSlice {
   }
 };
 
-/// Of a header: a plain message that no sparsifier takes, since theirs have no planes.
+/// Value of header.planes that makes a sparsifier refuse a plain message; valid ones have 0.
 constexpr std::uint8_t kDamaged = 0xff;
 
-/// How many entries each thread block has.
+/// Counts the entries of each thread block.
 __global__ void count_entries(const Batch<UnpackSlice> batch) {
   const UnpackSlice& slice = batch.slice_of(blockIdx.x);
   std::uint64_t total = 0;
@@ -157,7 +159,8 @@ __global__ void count_entries(const Batch<UnpackSlice> batch) {
   if (threadIdx.x == 0) slice.before[slice.block()] = total;
 }
 
-/// A thread block a message: how many there are before each, and the start of the plain message.
+/// One thread block per message: computes the number of entries before each thread block, and
+/// writes the start of the plain message.
 __global__ void place_entries(const Batch<UnpackSlice> batch) {
   const UnpackSlice& slice = batch.slices[blockIdx.x];
   const std::int64_t blocks = (slice.elements + kElementsPerBlock - 1) / kElementsPerBlock;
@@ -179,13 +182,13 @@ __global__ void place_entries(const Batch<UnpackSlice> batch) {
   slice.plain_start() = start;
 }
 
-/// Indices and values; what they mean, the sparsifier checks.
+/// Writes indices and values; the sparsifier checks them.
 __global__ void unpack_entries(const Batch<UnpackSlice> batch) {
   const UnpackSlice& slice = batch.slice_of(blockIdx.x);
   std::uint64_t word = slice.word(), total = 0;
   std::uint64_t found =
       slice.before[slice.block()] + sum_before(static_cast<std::uint64_t>(__popcll(word)), total);
-  // Of a message that is not sound, entries may be more than there is room for.
+  // An invalid message may have more entries than there is room for.
   const auto count = static_cast<std::int64_t>(slice.start().count);
   const std::int64_t room = min(count, slice.parts.entries);
   const ValueType type = slice.packing == Packing::kAll ? ValueType::kFloat16 : ValueType::kFloat32;
@@ -289,8 +292,7 @@ class CudaPackedCodec : public PackedCodec {
     });
   }
 
-  /// Decodes the items' messages from what they were unpacked to. One that has a wrong length has a
-  /// wrong one here too.
+  /// Decodes the unpacked messages. A message of the wrong length gets a wrong length here, too.
   void decode_plain(std::span<const DecodeItem> items, std::span<const UnpackSlice> unpacked,
                     void* stream) const {
     std::size_t messages = 0, next = 0;

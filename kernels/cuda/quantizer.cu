@@ -24,7 +24,7 @@ class CudaQuantizer : public CudaAlgorithm {
 
   void encode(std::span<const EncodeItem> items, void* stream) const override {
     check_encodes(items);
-    // Slices of different types and with different treatment of residuals take different kernels.
+    // Slices with different types or residual treatments need different kernels.
     std::map<std::pair<ValueType, CudaFeedback>, std::vector<EncodeSlice>> groups;
     std::int64_t tiles = 0, number = 0;
     const auto on = static_cast<cudaStream_t>(stream);
@@ -67,7 +67,7 @@ class CudaQuantizer : public CudaAlgorithm {
 
   void settle(const State& state, std::int64_t elements, void* stream) const override {
     if (state.data == nullptr || state.deferred == nullptr || elements <= 0) return;
-    if (kernels_.settle == nullptr) return;  // such an algorithm leaves nothing half done
+    if (kernels_.settle == nullptr) return;  // the algorithm never defers
     EncodeSlice slice = {};
     slice.elements = elements;
     slice.residual = state.data;

@@ -8,8 +8,8 @@
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/quantizer.hpp"
 
-/// The frame around a quantiser on a GPU: the arithmetic and the reduction order of the host loops,
-/// one lane per thread, a warp per tile. Included by the files of one algorithm only.
+/// The frame around a quantiser on a GPU, with the arithmetic and the reduction order of the host
+/// loops: one lane per thread, a warp per tile. Included by the files of one algorithm only.
 namespace hipress::kernels {
 
 struct ShuffleDown {
@@ -17,7 +17,7 @@ struct ShuffleDown {
   __device__ auto operator()(auto value) const { return __shfl_down_sync(kAllLanes, value, by); }
 };
 
-/// Lanes l and l + 16, then l + 8 …; the result is lane 0's.
+/// Combines lanes l and l + 16, then l + 8 …; lane 0 has the result.
 template <class F, class Partial>
 __device__ Partial combine_warp(Partial partial) {
   for (int by = kWarpThreads / 2; by > 0; by /= 2) {
@@ -26,12 +26,12 @@ __device__ Partial combine_warp(Partial partial) {
   return partial;
 }
 
-/// The codes of a tile on their way to the message: lane r keeps the planes of the tile's word r.
+/// Codes of a tile, collected for the message: lane r keeps the planes of the tile's word r.
 template <int kPlanes>
 struct TileCodes {
   std::uint32_t planes[kPlanes] = {};
 
-  /// Takes the codes of word `row`, one of each lane.
+  /// Takes the codes of word `row`, one per lane.
   __device__ void take(const bool (&codes)[kPlanes], int row, bool inside, int planes_used) {
     const int lane = threadIdx.x % kWarpThreads;
 #pragma unroll
@@ -56,7 +56,8 @@ template <class Algorithm>
 using CoderOf = decltype(std::declval<const Algorithm&>().coder(
     std::declval<const typename Algorithm::Scalars&>(), std::declval<const DrawStream&>()));
 
-/// The levels of the message that a slice's state still owes, for the whole thread block.
+/// Loads the levels of the message that is still to be subtracted from a slice's state. Called by
+/// the whole thread block.
 template <class Algorithm>
 __device__ void load_owed_levels(const Algorithm& algorithm, const EncodeSlice& slice,
                                  float* owed) {
@@ -72,7 +73,7 @@ __device__ void load_owed_levels(const Algorithm& algorithm, const EncodeSlice& 
   __syncthreads();
 }
 
-/// A value's level under `levels`, for codes that depend on the value alone.
+/// Level of a value, for codes that depend on the value alone.
 template <class Algorithm>
 __device__ float level_of_value(const Algorithm& algorithm, float value, std::int64_t element,
                                 const float* levels) {
@@ -82,7 +83,7 @@ __device__ float level_of_value(const Algorithm& algorithm, float value, std::in
   return level_of<Algorithm::kMaxPlanes, float>(code, levels);
 }
 
-/// One word of a tile in a measuring pass, as this lane sees it.
+/// One word of a tile in a measuring pass, for this lane.
 template <class Algorithm, int kPass, class F, CudaFeedback kFeedback, ValueType kType>
 struct MeasureRow {
   static constexpr bool kCodes =
@@ -93,7 +94,7 @@ struct MeasureRow {
   const EncodeSlice& slice;
   const MeasureOf<Algorithm, kPass> measure;
   const CoderOf<Algorithm> coder;
-  const std::int64_t first_element;  ///< of the tile, plus the lane
+  const std::int64_t first_element;  ///< first element of the tile, plus the lane
   const float* owed;
   std::uint32_t flags = 0;
   TileCodes<Algorithm::kMaxPlanes> codes = {};
@@ -122,7 +123,7 @@ struct MeasureRow {
   }
 };
 
-/// The same row once more for a tile whose sums overflow, in double.
+/// The same row in double, for a tile whose sums overflow.
 template <class Algorithm, int kPass, CudaFeedback kFeedback, ValueType kType>
 struct MeasureRowInDouble {
   using Partial = PartialOf<Algorithm, kPass, double>;
@@ -136,7 +137,7 @@ struct MeasureRowInDouble {
     if (element >= slice.elements) return Partial::identity();
     float value;
     if constexpr (kFeedback == CudaFeedback::kDeferred) {
-      value = slice.residual[element];  // v lies there by now
+      value = slice.residual[element];  // v is stored there by now
     } else {
       value = slice.rule(load_value(slice.values, kType, element),
                          kFeedback == CudaFeedback::kNone ? 0.0f : slice.residual[element]);
@@ -153,7 +154,7 @@ __device__ typename Algorithm::Scalars scalars_before(const Algorithm& algorithm
   return static_cast<const SliceResult<Algorithm>*>(slice_results)[slice.number].scalars;
 }
 
-/// A measuring pass over slices of kType, a warp per tile.
+/// A measuring pass over slices of kType; one warp per tile.
 template <class Algorithm, int kPass, CudaFeedback kFeedback, ValueType kType>
 __global__ void measure_tiles(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                               void* tile_results, void* slice_results) {
@@ -184,7 +185,7 @@ __global__ void measure_tiles(const Algorithm algorithm, const Batch<EncodeSlice
   }
 }
 
-/// Writes what precedes the planes of a message, and what the state owes from now on.
+/// Writes the part of a message before its planes, and the wire to subtract later.
 template <class Algorithm>
 __device__ void write_start(const Algorithm& algorithm, const EncodeSlice& slice,
                             const SliceResult<Algorithm>& result) {
@@ -208,8 +209,8 @@ __device__ void write_start(const Algorithm& algorithm, const EncodeSlice& slice
   }
 }
 
-/// After a measuring pass, a thread block per slice: adds up the tiles in the fixed order; after
-/// the last pass writes the start of the message.
+/// After a measuring pass: adds up the tiles in the fixed order; after the last pass, writes the
+/// start of the message. One thread block per slice.
 template <class Algorithm, int kPass>
 __global__ void conclude_slices(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                                 const void* tile_results, void* slice_results) {
@@ -256,8 +257,8 @@ __global__ void conclude_slices(const Algorithm algorithm, const Batch<EncodeSli
   if constexpr (kPass + 1 == Algorithm::kPasses) write_start(algorithm, slice, result);
 }
 
-/// The last pass, a warp per tile: codes, and the residual that is brought up to date at once.
-/// A slice that holds a NaN gets zeros and keeps its residual.
+/// The last pass: writes the codes, and the residual if it is updated at once. A slice with a NaN
+/// gets zero codes and keeps its residual. One warp per tile.
 template <class Algorithm, ValueType kType>
 __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                              const void* slice_results) {
@@ -279,7 +280,7 @@ __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
       const std::int64_t element =
           tile * kTileElements + row * kWordElements + threadIdx.x % kWarpThreads;
       const bool inside = element < slice.elements;
-      // Behind the end any value of the slice will do; its code is not taken.
+      // Past the end any value of the slice will do; its code is ignored.
       const float value = slice.value<kType>(inside ? element : slice.elements - 1);
       bool code[kPlanes] = {};
       coder.template code<kPlanes, float>(value, element, code);
@@ -294,8 +295,7 @@ __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
   codes.store(slice, tile, algorithm.planes());
 }
 
-/// After deferred passes that met a NaN or infinity: residuals again where they stored v, and no
-/// codes.
+/// After deferred passes that met a NaN or infinity: restores the residual and clears the codes.
 template <class Algorithm>
 __global__ void put_back(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                          const void* slice_results) {
@@ -315,7 +315,7 @@ __global__ void put_back(const Algorithm algorithm, const Batch<EncodeSlice> bat
   TileCodes<Algorithm::kMaxPlanes>().store(slice, tile, algorithm.planes());
 }
 
-/// What Codec::settle() does.
+/// Codec::settle() on a GPU.
 template <class Algorithm>
 __global__ void settle_tiles(const Algorithm algorithm, const Batch<EncodeSlice> batch) {
   const EncodeSlice& slice = batch.slice_of(blockIdx.x);
@@ -333,7 +333,8 @@ __global__ void settle_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
 
 // ---- decoding ----
 
-/// A warp per tile. Lane r reads the planes of the tile's word r; all lanes get them from it.
+/// Decodes; one warp per tile. Lane r reads the planes of the tile's word r and passes them to all
+/// lanes.
 template <class Algorithm>
 __global__ void decode_tiles(const Algorithm algorithm, const Batch<DecodeSlice> batch) {
   constexpr int kPlanes = Algorithm::kMaxPlanes;
@@ -397,7 +398,7 @@ __global__ void decode_tiles(const Algorithm algorithm, const Batch<DecodeSlice>
   store_rows(slice.values, slice.type, first_element, kWordElements, slice.elements, decoded);
 }
 
-#ifndef __CUDACC_RTC__  // there user/algorithm_cuda.cpp asks for the kernels by name
+#ifndef __CUDACC_RTC__  // NVRTC: user/algorithm_cuda.cpp looks the kernels up by name
 
 template <class Algorithm, int kPass, ValueType kType>
 void add_measure(CudaPassKernels& pass) {

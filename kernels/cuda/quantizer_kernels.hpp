@@ -8,29 +8,29 @@
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/typed_values.hpp"
 
-/// What the launcher of a quantiser's kernels (cuda/quantizer.cu) and the kernels themselves
-/// (cuda/quantizer.cuh) agree on. The kernels come as handles, so that one launcher serves those
-/// that were built in and those compiled at run time.
+/// Interface between the launcher of a quantiser's kernels (cuda/quantizer.cu) and the kernels
+/// (cuda/quantizer.cuh). Kernels are passed as handles, so that one launcher serves built-in
+/// kernels and those compiled at run time.
 namespace hipress::kernels {
 
-/// What an encode does about the residual: see host/quantizer_body.hpp.
+/// Treatment of the residual by an encode; see Feedback in host/quantizer_body.hpp.
 enum class CudaFeedback { kNone, kAtOnce, kDeferred };
 
-/// One slice that is encoded.
+/// One slice to encode.
 struct EncodeSlice {
   const void* values;
   std::int64_t elements;
   ValueType type;
   ValueRule rule;
-  float* residual;     ///< null: none
-  Deferred* deferred;  ///< null: the residual is brought up to date at once
+  float* residual;     ///< null without error feedback
+  Deferred* deferred;  ///< null: the residual is updated at once
   std::byte* message;
   std::uint32_t* planes;
   DrawStream draws;
   std::int64_t* message_bytes;
   std::int64_t first_block;
-  std::int64_t first_tile;  ///< of the slice's tiles in the temporary memory
-  std::int64_t number;      ///< of the slice in the temporary memory
+  std::int64_t first_tile;  ///< first tile of the slice in temporary memory
+  std::int64_t number;      ///< index of the slice in temporary memory
 
 #ifdef __CUDACC__
   template <ValueType kType>
@@ -43,16 +43,16 @@ struct EncodeSlice {
 inline constexpr int kMessagesPerLaunch = 8;
 
 /// One slice, decoded from at most kMessagesPerLaunch messages. More messages take several of these
-/// in turn: only the first divides by `own_divisor`, only the last by `sum_divisor`, and the sums
-/// that one hands to the next are fp32.
+/// in sequence: only the first divides by `own_divisor`, only the last by `sum_divisor`, and the
+/// sums between them are fp32.
 struct DecodeSlice {
-  const std::byte* messages[kMessagesPerLaunch];  ///< null: its length is wrong
+  const std::byte* messages[kMessagesPerLaunch];  ///< null if its length is wrong
   int count;
   DecodeMode mode;
   ValueType read_type, type;
   float own_divisor, sum_divisor;
-  const void* read;  ///< where x is read, if it is: `read_type`
-  void* values;      ///< where the result goes: `type`
+  const void* read;  ///< input x, if used; numbers of `read_type`
+  void* values;      ///< output; numbers of `type`
   std::int64_t elements;
   std::int64_t first_block;
 };
@@ -66,7 +66,7 @@ struct CudaPassKernels {
   const void* conclude = nullptr;
 };
 
-/// One quantiser's kernels: functions or cudaKernel_t, whatever cudaLaunchKernel takes.
+/// Kernels of one quantiser, as functions or cudaKernel_t; cudaLaunchKernel takes both.
 struct CudaQuantizerKernels {
   int pass_count = 0;
   int codes_after = 0;
@@ -74,7 +74,7 @@ struct CudaQuantizerKernels {
   CudaPassKernels passes[kMaxCudaPasses];
   const void* encode[kValueTypes] = {};
   const void* put_back = nullptr;
-  const void* settle = nullptr;  ///< null: never leaves a residual half done
+  const void* settle = nullptr;  ///< null if the algorithm never defers
   const void* decode = nullptr;
 };
 

@@ -16,7 +16,7 @@ namespace hipress::kernels {
 
 namespace {
 
-/// Thread blocks that share the entries of a slice: enough to fill a GPU.
+/// Maximal number of thread blocks that share a slice's entries: enough to fill a GPU.
 constexpr std::int64_t kMaxShares = 264;
 
 struct Places {
@@ -98,7 +98,7 @@ class CudaSparsifier : public CudaAlgorithm {
         rounds[part].push_back(slice);
       }
     }
-    // Every message of a slice is checked before one is used.
+    // All messages of a slice are checked before any is used.
     for (const auto& slices : rounds) {
       for_each_batch(std::span<const SparsifierDecodeSlice>(slices),
                      [&](const Batch<SparsifierDecodeSlice>& batch) {
@@ -122,12 +122,12 @@ class CudaSparsifier : public CudaAlgorithm {
     return (elements + each - 1) / each;
   }
 
-  /// A message has room for so many; up to three more than are ever sent.
+  /// Number of entries that a message has room for; up to three more than are ever sent.
   std::int64_t entries_at_most(std::int64_t elements) const {
     return (encoded_bytes(elements) - static_cast<std::int64_t>(sizeof(SparsifierHeader))) / 8;
   }
 
-  /// Sums that would be rounded between the launches that they take.
+  /// True if sums must stay in fp32 between launches, since they would be rounded otherwise.
   static bool waits_in_fp32(const DecodeItem& item) {
     return item.elements > 0 && item.type != ValueType::kFloat32 && parts_of(item) > 1;
   }
@@ -149,7 +149,7 @@ class CudaSparsifier : public CudaAlgorithm {
     return slice;
   }
 
-  /// Thread blocks for each slice of a batch where they share `amount(slice)` of something.
+  /// Number of thread blocks per slice of a batch that share `amount(slice)` units of work.
   template <class Slice, class Amount>
   static int shares_of(const Batch<Slice>& batch, const Amount& amount) {
     std::int64_t most = 1;

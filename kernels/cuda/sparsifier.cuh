@@ -3,11 +3,11 @@
 #include "kernels/cuda/sparsifier_decode.cuh"
 #include "kernels/cuda/sparsifier_encode.cuh"
 
-/// The frame around a sparsifier on a GPU; the same messages and states as on a CPU. Included by
-/// the files of one algorithm only.
+/// The frame around a sparsifier on a GPU; messages and states have the same bits as on a CPU.
+/// Included by the files of one algorithm only.
 namespace hipress::kernels {
 
-#ifndef __CUDACC_RTC__  // there user/algorithm_cuda.cpp asks for the kernels by name
+#ifndef __CUDACC_RTC__  // NVRTC: user/algorithm_cuda.cpp looks the kernels up by name
 
 template <class Algorithm>
 CudaSparsifierKernels cuda_sparsifier_kernels() {

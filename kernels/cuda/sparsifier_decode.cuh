@@ -5,11 +5,11 @@
 #include "kernels/cuda/threads.cuh"
 #include "kernels/frames/sparsifier.hpp"
 
-/// How sparsifiers' messages are decoded on a GPU, and added up: `check` looks at every message
-/// before `decode` uses any.
+/// Decoding and adding of sparsifiers' messages on a GPU: check_messages checks every message
+/// before decode_entries uses any.
 namespace hipress::kernels {
 
-/// A message's entries. Only those of a message that is sound may be looked at.
+/// The entries of a message; to be read only if the message is valid.
 struct ReadEntries {
   const std::uint32_t* indices = nullptr;
   const float* values = nullptr;
@@ -21,13 +21,13 @@ struct ReadEntries {
     const std::byte* const arrays = message + sizeof(SparsifierHeader);
     const std::int64_t most = algorithm.count(elements);
     const std::int64_t count = reinterpret_cast<const SparsifierHeader*>(message)->count;
-    // Never more than the message has room for, whatever it says by now.
+    // Limited to the message's room, because the header may have changed since the check.
     return {reinterpret_cast<const std::uint32_t*>(arrays),
             reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(most)),
             count < most ? count : most};
   }
 
-  /// The number of the first entry whose index is at least `index`, by a whole warp.
+  /// Position of the first entry whose index is at least `index`; called by a whole warp.
   __device__ std::int64_t first_from(std::int64_t index) const {
     std::int64_t begin = 0, end = count;
     while (begin < end) {
@@ -42,7 +42,7 @@ struct ReadEntries {
   }
 };
 
-/// Whether an encode can have written the first bytes of a message of a finite slice.
+/// True if the message begins as an encode of a finite slice of `elements` elements.
 template <class Algorithm>
 __device__ bool starts_soundly(const Algorithm& algorithm, const std::byte* message,
                                std::int64_t elements) {
@@ -53,8 +53,8 @@ __device__ bool starts_soundly(const Algorithm& algorithm, const std::byte* mess
          start.header.elements == static_cast<std::uint32_t>(elements);
 }
 
-/// `shares` thread blocks per slice, each of which looks at a share of every message: before any is
-/// used.
+/// Checks all messages; `shares` thread blocks per slice, each of which checks a share of every
+/// message.
 template <class Algorithm>
 __global__ void check_messages(const Algorithm algorithm, const Batch<SparsifierDecodeSlice> batch,
                                int shares) {
@@ -78,15 +78,15 @@ __global__ void check_messages(const Algorithm algorithm, const Batch<Sparsifier
   if (!sound) atomicOr(slice.spoiled, 1u);
 }
 
-/// Calls `function(i)` for i < count with neighbours on neighbouring threads of the block.
+/// Calls `function(i)` for i < count, neighbouring i on neighbouring threads of the block.
 template <class Function>
 __device__ void for_each_in_block(int count, const Function& function) {
 #pragma unroll 8
   for (int i = threadIdx.x; i < count; i += kThreadsPerBlock) function(i);
 }
 
-/// A thread block per kElementsPerBlock elements, which it adds up in shared memory. Unless
-/// something is to be done with all elements, only those that a message has are read and written.
+/// Adds up kElementsPerBlock elements in shared memory, per thread block. Reads and writes only the
+/// elements in the messages, unless all elements change.
 template <class Algorithm>
 __global__ void decode_entries(const Algorithm algorithm,
                                const Batch<SparsifierDecodeSlice> batch) {
@@ -136,7 +136,7 @@ __global__ void decode_entries(const Algorithm algorithm,
     const ReadEntries entries = ReadEntries::of(algorithm, slice.messages[message], slice.elements);
     for (std::int64_t k = begins[message] + threadIdx.x; k < ends[message]; k += kThreadsPerBlock) {
       const std::int64_t within = static_cast<std::int64_t>(entries.indices[k]) - first;
-      if (within < 0 || within >= count) continue;  // it was changed since it was checked
+      if (within < 0 || within >= count) continue;  // changed since the check
       const int i = static_cast<int>(within);
       if (!everything) {
         const std::uint32_t bit = 1u << i % kWordElements;

@@ -6,10 +6,10 @@
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/sparsifier.hpp"
 
-/// How a sparsifier encodes on a GPU, in a sequence of kernels:
+/// A sparsifier encodes on a GPU in a sequence of kernels:
 ///
 ///   look           only with states: checks that every input is finite, before anything is written
-///   sample         picks a threshold that a few more entries than are sent will reach
+///   sample         picks a threshold slightly below the smallest entry to send
 ///   collect        updates states, and lists the entries that reach the threshold, tile by tile.
 ///                  Without states, it also makes the check of `look`.
 ///   count_digits,  find the smallest entry that is sent, by histograms of the magnitudes' digits,
@@ -17,16 +17,17 @@
 ///   tally, place   count the entries that each tile sends, and place its first one in the message
 ///   write          writes the message, and sets states to 0 where an entry is sent
 ///
-/// From count_digits on, a slice's entries come from the list. If the list is not complete (the
-/// threshold was too high or too low), or a sample would not help (few elements, or most are sent),
-/// they come from the whole slice instead; the message is the same. The hint that a CPU keeps in
-/// State::deferred (SparsifierHint) is not used or changed: a sample costs a GPU next to nothing.
+/// From count_digits on, a slice's entries come from the list. They come from the whole slice
+/// instead if the list is incomplete (the threshold was too high or too low), or if a sample would
+/// not help (few elements, or most are sent). The message is the same. The CPU's hint in
+/// State::deferred (SparsifierHint) is neither used nor changed, because a sample is cheap on a
+/// GPU.
 namespace hipress::kernels {
 
 template <class Algorithm>
 using SelectionOf = decltype(std::declval<const Algorithm&>().selection(0));
 
-/// A slice's entries. kKept: it has its states.
+/// Entries of a slice. kKept: the slice has states.
 template <class Algorithm, bool kKept>
 struct SliceEntries {
   static constexpr int kArrays = kKept ? kSparsifierArrays<Algorithm> : 0;
@@ -37,28 +38,28 @@ struct SliceEntries {
   const SparsifierSlice& slice;
   const SelectionOf<Algorithm> selection;
 
-  /// An element's entry; its states are brought up to date.
+  /// Computes an element's entry and updates its `states`.
   __device__ float of(float input, float (&states)[kMaxArrays]) const {
     const float value = slice.rule(input, kResidual == 1 ? states[0] : 0.0f);
     if (kResidual == 1) states[0] = value;
     return selection.template of<float>(value, states + kResidual);
   }
 
-  /// The same, while those in memory are not and stay as they are.
+  /// The same before the states in memory are updated; does not change them.
   __device__ float before(std::int64_t element) const {
     float states[kMaxArrays] = {};
     for (int i = 0; i < kArrays; ++i) states[i] = slice.states[i * slice.stride + element];
     return of(load_value(slice.values, slice.type, element), states);
   }
 
-  /// The same once they are.
+  /// The same after the states in memory are updated.
   __device__ float now(std::int64_t element) const {
     if constexpr (kKept) return slice.states[kScoreArray<Algorithm> * slice.stride + element];
     return before(element);
   }
 };
 
-/// Calls `function(entries)`.
+/// Calls `function(entries)` with the slice's SliceEntries.
 template <class Algorithm, class Function>
 __device__ void with_entries(const Algorithm& algorithm, const SparsifierSlice& slice,
                              const Function& function) {
@@ -69,7 +70,7 @@ __device__ void with_entries(const Algorithm& algorithm, const SparsifierSlice& 
   function(SliceEntries<Algorithm, false>{slice, selection});
 }
 
-/// Bit i: array i is 0 where an entry is sent.
+/// Bit i is set if state array i becomes 0 where an entry is sent.
 template <class Algorithm>
 HIPRESS_LANES constexpr std::uint64_t cleared_arrays() {
   constexpr int kResidual = Algorithm::kErrorFeedback ? 1 : 0;
@@ -85,13 +86,13 @@ __device__ bool keeps_states(const SparsifierSlice& slice) {
   return kSparsifierArrays < Algorithm >> 0 && slice.states != nullptr;
 }
 
-/// There is something to choose from, and to choose.
+/// True if the slice is finite and sends at least one entry.
 template <class Algorithm>
 __device__ bool sends(const Algorithm& algorithm, const SparsifierSlice& slice) {
   return slice.work->non_finite == 0 && algorithm.count(slice.elements) > 0;
 }
 
-/// The list holds all that may be sent.
+/// True if the list holds all entries that may be sent.
 template <class Algorithm>
 __device__ bool list_suffices(const Algorithm& algorithm, const SparsifierSlice& slice) {
   const SparsifierWork& work = *slice.work;
@@ -100,11 +101,11 @@ __device__ bool list_suffices(const Algorithm& algorithm, const SparsifierSlice&
          (work.collected >= count || work.threshold <= 1);
 }
 
-// ---- before states are brought up to date ----
+// ---- before states are updated ----
 
 inline constexpr int kRowsAtOnce = 8;
 
-/// A warp per tile.
+/// One warp per tile.
 template <class Algorithm>
 __global__ void look_for_non_finite(const Algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
@@ -127,7 +128,7 @@ struct KeyDigit {
   __device__ static KeyDigit of(int digit) {
     return {digit == 0 ? 20 : digit == 1 ? 10 : 0, digit == 0 ? 2048 : 1024};
   }
-  /// Whether a key begins with the digits known before this one.
+  /// True if a key begins with the known digits.
   __device__ bool continues(std::uint32_t key, std::uint32_t known) const {
     return shift == 20 || (key ^ known) >> (shift + 10) == 0;
   }
@@ -136,8 +137,8 @@ struct KeyDigit {
   }
 };
 
-/// The bin that holds the `rank`-th largest of the keys that a histogram counts; `rank` becomes its
-/// rank there. For the whole thread block; there must be as many keys.
+/// Finds the bin of the `rank`-th largest key of a histogram; `rank` becomes the key's rank in the
+/// bin. Called by the whole thread block; the histogram must have at least `rank` keys.
 template <class Count>
 __device__ std::uint32_t bin_of_rank(const Count* histogram, int bins, std::uint64_t& rank) {
   __shared__ std::uint64_t rank_in_bin;
@@ -161,8 +162,8 @@ __device__ std::uint32_t bin_of_rank(const Count* histogram, int bins, std::uint
   return bin;
 }
 
-/// A thread block per slice: the threshold from which on entries are listed. At least 1, so that no
-/// zero is.
+/// Samples the threshold from which on entries are listed; at least 1, so that zeros are never
+/// listed. One thread block per slice.
 template <class Algorithm>
 __global__ void sample_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   constexpr int kSample = static_cast<int>(SelectionPlan::kSample);
@@ -194,10 +195,10 @@ __global__ void sample_entries(const Algorithm algorithm, const Batch<Sparsifier
   if (threadIdx.x == 0) slice.work->threshold = found < 1 ? 1 : found;
 }
 
-// ---- the pass that brings states up to date ----
+// ---- the pass that updates states ----
 
-/// This warp's tile. Bit r of the result says whether the lane's element of row r reaches the
-/// threshold; `flags` are the non_finite_flags of inputs.
+/// Updates the states of this warp's tile. Bit r of the result is set if the lane's element of row
+/// r reaches the threshold. Adds the inputs' non_finite_flags to `flags`.
 template <class Algorithm, bool kKept>
 __device__ std::uint32_t bring_up_to_date(const SliceEntries<Algorithm, kKept>& entries,
                                           std::int64_t tile, std::uint32_t threshold,
@@ -238,8 +239,8 @@ __device__ std::uint32_t bring_up_to_date(const SliceEntries<Algorithm, kKept>& 
   return reaching;
 }
 
-/// Lists the entries of this warp's tile that reach the threshold. Once there is no room they are
-/// only counted.
+/// Lists the entries of this warp's tile that reach the threshold. When the list is full, entries
+/// are only counted.
 template <class Algorithm, bool kKept>
 __device__ void list_entries(const SliceEntries<Algorithm, kKept>& entries, std::int64_t tile,
                              std::uint32_t reaching) {
@@ -269,7 +270,7 @@ __device__ void list_entries(const SliceEntries<Algorithm, kKept>& entries, std:
   }
 }
 
-/// A warp per tile.
+/// One warp per tile.
 template <class Algorithm>
 __global__ void collect_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
@@ -288,11 +289,11 @@ __global__ void collect_entries(const Algorithm algorithm, const Batch<Sparsifie
   });
 }
 
-// ---- the smallest entry that is sent ----
+// ---- the smallest entry to send ----
 
 inline constexpr std::int64_t kMinShare = 4096;
 
-/// `shares` thread blocks per slice, each of which counts a share of the entries.
+/// Counts digits; `shares` thread blocks per slice, each for a share of the entries.
 template <class Algorithm>
 __global__ void count_digits(const Algorithm algorithm, const Batch<SparsifierSlice> batch,
                              int number, int shares) {
@@ -335,7 +336,7 @@ __global__ void count_digits(const Algorithm algorithm, const Batch<SparsifierSl
   }
 }
 
-/// A thread block per slice: one more digit of `least`.
+/// Finds one more digit of `least`; one thread block per slice.
 template <class Algorithm>
 __global__ void conclude_digit(const Algorithm algorithm, const Batch<SparsifierSlice> batch,
                                int number) {
@@ -363,8 +364,8 @@ __global__ void conclude_digit(const Algorithm algorithm, const Batch<Sparsifier
 
 // ---- the message ----
 
-/// Calls `function(there, element, entry)` for the entries of this warp's tile that may be sent, in
-/// order, by all lanes together; not all of them have one each time.
+/// Calls `function(there, element, entry)` for the candidate entries of this warp's tile, in order.
+/// All lanes call it together; `there` is false on lanes without an entry.
 template <class Algorithm, class Function>
 __device__ void for_each_entry(const Algorithm& algorithm, const SparsifierSlice& slice,
                                std::int64_t tile, const Function& function) {
@@ -388,7 +389,7 @@ __device__ void for_each_entry(const Algorithm& algorithm, const SparsifierSlice
   });
 }
 
-/// A warp per tile: how many of its entries are above `least`, and equal to it.
+/// Counts the entries of a tile above `least`, and equal to it; one warp per tile.
 template <class Algorithm>
 __global__ void tally_tiles(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
@@ -425,12 +426,12 @@ __global__ void tally_tiles(const Algorithm algorithm, const Batch<SparsifierSli
   slice.blocks[blockIdx.x - slice.first_block] = sum;
 }
 
-/// A thread block per slice: from the entries of each thread block's tiles to those before them.
+/// Replaces the counts of each thread block by the counts before it; one thread block per slice.
 template <class Algorithm>
 __global__ void place_blocks(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slices[blockIdx.x];
   if (!sends(algorithm, slice)) return;
-  constexpr int kEach = 8;  // consecutive ones of a thread
+  constexpr int kEach = 8;  // consecutive blocks per thread
   const std::int64_t blocks = (slice.elements + kElementsPerBlock - 1) / kElementsPerBlock;
   SparsifierBlock before = {0, 0};
   for (std::int64_t first = 0; first < blocks; first += kEach * kThreadsPerBlock) {
@@ -463,11 +464,11 @@ __global__ void place_blocks(const Algorithm algorithm, const Batch<SparsifierSl
   }
 }
 
-/// The entries of a message, to be written.
+/// The entries of a message to write.
 struct WrittenEntries {
   std::uint32_t* indices;
   float* values;
-  std::int64_t room;  ///< of each of the two arrays, in entries
+  std::int64_t room;  ///< room in each of the two arrays, in entries
 
   __device__ static WrittenEntries of(std::byte* message, std::int64_t count) {
     const std::int64_t bytes = sparsifier_array_bytes(count);
@@ -519,7 +520,7 @@ __device__ void write_tile(const Algorithm& algorithm, const SparsifierSlice& sl
   });
 }
 
-/// A warp per tile, and zeros where there are no entries by all of them.
+/// Writes the message: one warp per tile. All warps clear unused room.
 template <class Algorithm>
 __global__ void write_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slice_of(blockIdx.x);

@@ -8,7 +8,7 @@
 /// Temporary memory of encodes and decodes on a GPU.
 namespace hipress::kernels {
 
-/// Temporary memory on a stream, given back to the stream's pool when it has been used there.
+/// Temporary memory on a stream, returned to the stream's pool after its last use there.
 class StreamMemory {
  public:
   StreamMemory(std::size_t bytes, cudaStream_t stream) : stream_(stream) {
@@ -19,7 +19,7 @@ class StreamMemory {
   ~StreamMemory() { cudaFreeAsync(data_, stream_); }
   void* data() const { return data_; }
 
-  /// What lies at a place of MemoryLayout.
+  /// Object at an offset of MemoryLayout.
   template <class T>
   T* at(std::size_t place) const {
     return reinterpret_cast<T*>(static_cast<std::byte*>(data_) + place);
@@ -30,10 +30,10 @@ class StreamMemory {
   cudaStream_t stream_;
 };
 
-/// Places in temporary memory that is allocated once they are all known.
+/// Offsets in temporary memory that is allocated after all are known.
 class MemoryLayout {
  public:
-  /// Where room for `count` objects begins.
+  /// Reserves room for `count` objects and returns its offset.
   template <class T>
   std::size_t add(std::int64_t count) {
     const std::size_t at = bytes_;

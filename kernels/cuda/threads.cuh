@@ -4,12 +4,12 @@
 
 #include "kernels/cuda/batch.hpp"
 
-/// What the threads of a warp or of a block find out together.
+/// Collective operations of a warp or a thread block.
 namespace hipress::kernels {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-/// The | of all lanes' flags (__reduce_or_sync needs sm_80), for every lane.
+/// Bitwise OR of all lanes' flags, on every lane (__reduce_or_sync needs sm_80).
 __device__ inline std::uint32_t or_of_warp(std::uint32_t flags) {
   for (int by = kWarpThreads / 2; by > 0; by /= 2) flags |= __shfl_xor_sync(kAllLanes, flags, by);
   return flags;
@@ -20,7 +20,7 @@ __device__ inline std::uint32_t sum_of_warp(std::uint32_t value) {
   return value;
 }
 
-/// The sum over the block's threads before this one; `total` becomes that of all. For the whole
+/// Exclusive prefix sum over the thread block; `total` becomes the sum of all. Called by the whole
 /// thread block.
 __device__ inline std::uint64_t sum_before(std::uint64_t value, std::uint64_t& total) {
   __shared__ std::uint64_t of_warp[kWarpsPerBlock];
@@ -42,7 +42,7 @@ __device__ inline std::uint64_t sum_before(std::uint64_t value, std::uint64_t& t
   return before;
 }
 
-/// Atomics know no std::uint64_t.
+/// atomicAdd for std::uint64_t, which CUDA's atomics lack.
 __device__ inline std::uint64_t add_atomically(std::uint64_t& to, std::uint64_t value) {
   static_assert(sizeof(unsigned long long) == sizeof to);
   return atomicAdd(reinterpret_cast<unsigned long long*>(&to), value);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a file of generated code includes that is a quantiser of blocks: its frame.
+/// Frame for a generated block quantiser, for nvcc or the host compiler.
 #ifdef __CUDACC__
 #include "kernels/cuda/block_quantizer.cuh"
 #else

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a file of generated code includes: the frame for whoever compiles it.
+/// Frame for a file of generated code, for nvcc or the host compiler.
 #ifdef __CUDACC__
 #include "kernels/cuda/export.cuh"
 #else

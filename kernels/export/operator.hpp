@@ -28,23 +28,23 @@
 #error "-ffast-math changes the numbers; compile without it, and with -ffp-contract=off"
 #endif
 
-// Nothing of ours is visible outside the shared library: two such libraries in one process, perhaps
-// for different instruction sets or versions, must not call each other's functions. The standard
+// Hide our symbols outside the shared library: two such libraries in one process, perhaps for
+// different instruction sets or versions, must not call each other's functions. The standard
 // library's functions do come from outside, so all of its headers that the code below or a
 // program's body needs are included above.
 #pragma GCC visibility push(hidden)
 #include "kernels/host/export.hpp"
 #include "kernels/host/loops_body.hpp"
 
-/// What a framework's operators share, as hipress-compll writes them. All of it is in headers, so
-/// that one file makes a shared library for whatever ABI the framework was built with. That file
-/// holds one compiled algorithm and is compiled for one instruction set, ExportLanes.
+/// Common code of frameworks' operators, which hipress-compll writes. It is header-only, so that
+/// one file makes a shared library for the ABI of any framework build. That file holds one compiled
+/// algorithm and is compiled for one instruction set, ExportLanes.
 namespace hipress::kernels {
 
-/// More elements than any memory holds; message lengths stay far from overflowing.
+/// Largest number of elements: more than any memory holds, and message lengths do not overflow.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
-/// One line of text made of parts.
+/// Concatenates parts as text.
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
   std::ostringstream text;
@@ -52,7 +52,7 @@ std::string text_of(const Parts&... parts) {
   return text.str();
 }
 
-/// Shapes as frameworks print them: "[2, 33]".
+/// Formats a shape as frameworks do: "[2, 33]".
 template <class Shape>
 std::string shape_text(const Shape& shape) {
   std::string text = "[";
@@ -60,7 +60,8 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
-/// The key of an encode's draws from the signed numbers that frameworks have.
+/// Key of an encode's draws, from the signed numbers that frameworks have. Throws
+/// std::invalid_argument for a node or gradient out of range.
 inline DrawKey draw_key(std::int64_t seed, std::int64_t step, std::int64_t node,
                         std::int64_t gradient) {
   constexpr std::int64_t kMax = 0xffffffff;
@@ -76,8 +77,8 @@ inline DrawKey draw_key(std::int64_t seed, std::int64_t step, std::int64_t node,
   return key;
 }
 
-/// A compiled algorithm with its parameters bound. What is wrong with a request is
-/// std::invalid_argument, a damaged message std::runtime_error; both name the algorithm.
+/// A compiled algorithm with its parameters bound. Throws std::invalid_argument for an invalid
+/// request and std::runtime_error for a damaged message; both name the algorithm.
 class Operator {
  public:
   using Named = std::pair<std::string_view, double>;
@@ -93,7 +94,7 @@ class Operator {
   Operator(const CompiledAlgorithm& program, std::initializer_list<double> values)
       : Operator(program, std::span<const double>(values.begin(), values.size())) {}
 
-  /// Some parameters by name; the others have their defaults.
+  /// Binds some parameters by name, the others to their defaults.
   static Operator of(const CompiledAlgorithm& program, std::span<const Named> given) {
     std::vector<double> values;
     std::vector<bool> known;
@@ -116,17 +117,17 @@ class Operator {
   }
 
   const char* name() const { return program_.name; }
-  /// Arrays of state per gradient: 0 for an algorithm that keeps none.
+  /// State arrays per gradient; 0 for a stateless algorithm.
   int state_arrays() const { return program_.state_arrays; }
 
-  /// Bytes of the message of `elements` values; the most there can be if it varies with them.
+  /// Size of the message of `elements` values, in bytes; an upper bound if it varies with them.
   std::int64_t message_bytes(std::int64_t elements) const {
     if (elements < 0 || elements > kMaxElements) refuse("a gradient of ", elements, " elements");
     return elements == 0 ? 0 : program_.encoded_bytes(bound_, elements);
   }
 
-  /// Whether a tensor of this shape holds the state of a gradient of `elements` values: true, or
-  /// false for an empty tensor, which stands for none.
+  /// True if a tensor of this shape holds the state of a gradient of `elements` values; false for
+  /// an empty tensor, which means no state. Throws for any other shape.
   template <class Shape>
   bool takes_state(const Shape& shape, std::int64_t elements) const {
     const std::int64_t wanted[] = {state_arrays(), elements};
@@ -147,8 +148,8 @@ class Operator {
     return true;
   }
 
-  /// Encodes `elements` values into message_bytes(elements) bytes and returns how many of them the
-  /// message has. `state` is state_arrays() × elements floats, updated, or null.
+  /// Encodes `elements` values into message_bytes(elements) bytes and returns the message's length.
+  /// `state` is state_arrays() × elements floats, updated, or null.
   std::int64_t encode(const float* values, std::int64_t elements, float* state, const DrawKey& key,
                       std::byte* message) const {
     std::int64_t used = message_bytes(elements);
@@ -167,8 +168,8 @@ class Operator {
     return used;
   }
 
-  /// Whether a message of `bytes` bytes can be one of `elements` values; an exception if not. To be
-  /// asked before memory is taken for the values.
+  /// Throws unless a message of `bytes` bytes can encode `elements` values. Call it before
+  /// allocating memory for the values.
   void check_message(std::int64_t bytes, std::int64_t elements) const {
     const std::int64_t most = message_bytes(elements);
     const bool exact = program_.decode == nullptr || elements == 0;
@@ -177,21 +178,21 @@ class Operator {
            exact ? "" : "at most ", most);
   }
 
-  /// values = what the message says
+  /// values = decoded message
   void decode(const std::byte* message, std::int64_t bytes, std::int64_t elements,
               float* values) const {
     decode(message, bytes, elements, values, DecodeMode::kOverwrite);
   }
 
-  /// values += what the message says
+  /// values += decoded message
   void decode_add(const std::byte* message, std::int64_t bytes, std::int64_t elements,
                   float* values) const {
     decode(message, bytes, elements, values, DecodeMode::kAdd);
   }
 
  private:
-  /// A message where its codec may read and write it: at a multiple of 16. A tensor that begins in
-  /// the middle of another is copied.
+  /// A message aligned to 16 bytes for its codec. A tensor that begins in the middle of another is
+  /// copied.
   class Aligned {
    public:
     enum Use { kInput, kOutput };
@@ -259,12 +260,12 @@ class Operator {
     item.values = values;
     item.mode = mode;
     if (!(program_.decode != nullptr ? program_.decode(bound_, item) == 1 : decode_planes(item))) {
-      throw std::runtime_error(text_of(program_.name, ": damaged message: it is none of ", elements,
-                                       " elements with these parameters"));
+      throw std::runtime_error(text_of(program_.name, ": damaged message: it does not fit ",
+                                       elements, " elements with these parameters"));
     }
   }
 
-  /// What decodes quantisers' messages; false, and nothing written, if it is damaged.
+  /// Decodes a quantiser's message; returns false, and writes nothing, if it is damaged.
   bool decode_planes(const DecodeItem& item) const {
     const std::byte* const message = item.messages[0];
     std::array<float, kMaxLevels> levels = {};

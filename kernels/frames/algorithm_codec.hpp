@@ -5,7 +5,7 @@
 
 namespace hipress::kernels {
 
-/// What algorithms on every device share: compiled code with its parameters bound.
+/// Base of compiled algorithms' codecs on every device: compiled code with its parameters bound.
 class AlgorithmCodec : public Codec {
  public:
   /// `values` are the parameters in the algorithm's order; `program` must outlive the codec.

@@ -19,8 +19,8 @@
 #include "kernels/frames/scalars.hpp"
 #include "kernels/frames/typed_values.hpp"
 
-/// The frame around array programs: arrays of any length, with one loop per array, on one core of a
-/// CPU. For such a program, hipress-compll writes
+/// The frame around array programs: arrays of any length, one loop per array, on one core of a CPU.
+/// For such a program, hipress-compll writes
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;
@@ -28,33 +28,33 @@
 ///     static constexpr bool kErrorFeedback;
 ///     struct Wire;                           // the fields of a message
 ///     explicit Example(const double* values);
-///     static bool finite(const Wire&);       // whether its floats are finite
+///     static bool finite(const Wire&);       // true if its floats are finite
 ///     ArrayLayout layout(std::int64_t elements) const;
 ///     void encode(ArrayEncoder<Wire>&) const;
 ///     bool decode(const ArrayMessage<Wire>&, float* decoded) const;  // false: damaged
 ///   };
 ///
-/// A message: QuantizerHeader; Wire; the lengths of its arrays (some share one); then the arrays,
-/// each from a multiple of 16 on, with room for the most elements that it can have.
+/// A message: QuantizerHeader; Wire; the lengths of its arrays (several arrays may share one); then
+/// the arrays, each from a multiple of 16 bytes on, with room for its maximal length.
 ///
-/// The functions of the standard library that this instantiates must not be compiled for different
-/// instruction sets in one program: host/export.hpp sees to that.
+/// Standard-library functions instantiated here must not be compiled for different instruction sets
+/// in one program; host/export.hpp ensures that.
 namespace hipress::kernels {
 
 /// Indices in messages have 32 bits.
 inline constexpr std::int64_t kMaxArrayElements = (std::int64_t{1} << 32) - 1;
 
-/// How an element of a message's array is stored.
+/// Storage of an element of a message's array.
 enum class PartKind : std::uint8_t { kFloat, kInt, kByte, kWord };
 
-/// Where the arrays of a slice's message lie.
+/// Layout of the arrays in a slice's message.
 struct ArrayLayout {
   struct Part {
     PartKind kind;
-    int length;  ///< number of its length; -1: as long as the slice
+    int length;  ///< index into the array lengths; -1 if it has the slice's length
     std::int64_t bits;
-    std::int64_t most;    ///< elements
-    std::int64_t offset;  ///< bytes
+    std::int64_t most;    ///< maximal number of elements
+    std::int64_t offset;  ///< offset in the message, in bytes
   };
   std::vector<std::int64_t> most_of_length;
   std::vector<Part> parts;
@@ -62,7 +62,7 @@ struct ArrayLayout {
 
   static std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
-  /// Begins a message whose fields take `wire_bytes` and whose arrays have these lengths at most.
+  /// Begins a message whose fields take `wire_bytes` and whose arrays have at most these lengths.
   ArrayLayout(std::int64_t wire_bytes, std::vector<std::int64_t> most)
       : most_of_length(std::move(most)) {
     lengths_at_ = static_cast<std::int64_t>(sizeof(QuantizerHeader)) + (wire_bytes + 7) / 8 * 8;
@@ -71,7 +71,7 @@ struct ArrayLayout {
 
   std::int64_t lengths_at() const { return lengths_at_; }
 
-  /// Bytes of `elements` of a part.
+  /// Size of `elements` elements of a part, in bytes.
   static std::int64_t bytes_of(PartKind kind, std::int64_t bits, std::int64_t elements) {
     switch (kind) {
       case PartKind::kFloat:
@@ -116,7 +116,7 @@ std::vector<T> made(std::int64_t length, const Element& element) {
   return values;
 }
 
-/// 0 outside of the array.
+/// Element at `index`; 0 outside the array.
 template <class T>
 T element_at(const T* values, std::int64_t length, std::int64_t index) {
   return index >= 0 && index < length ? values[index] : T{};
@@ -126,7 +126,7 @@ T element_at(const std::vector<T>& values, std::int64_t index) {
   return element_at(values.data(), static_cast<std::int64_t>(values.size()), index);
 }
 
-/// Indices of the elements that fulfil a condition.
+/// Indices of the elements that meet a condition.
 template <class Condition>
 std::vector<std::int64_t> filtered(std::int64_t length, const Condition& condition) {
   std::vector<std::int64_t> indices;
@@ -136,14 +136,15 @@ std::vector<std::int64_t> filtered(std::int64_t length, const Condition& conditi
   return indices;
 }
 
-/// Orders floats as numbers, with -0 before 0 and NaN at the ends: any sorting is then sound.
+/// Sort key of a float: ordered as numbers, with -0 before 0 and NaN at the ends. A total order, so
+/// any sorting is well-defined.
 inline std::int64_t order_of(float value) {
   const auto bits = static_cast<std::int32_t>(as_bits(value));
   return bits < 0 ? std::int64_t{INT32_MIN} - bits - 1 : bits;
 }
 inline std::int64_t order_of(std::int64_t value) { return value; }
 
-/// Indices in the order of their elements; equals stay in theirs.
+/// Indices in the order of their elements; a stable sort.
 template <class Key>
 std::vector<std::int64_t> sorted(std::int64_t length, bool descending, const Key& key) {
   const std::vector<std::int64_t> keys =
@@ -157,8 +158,8 @@ std::vector<std::int64_t> sorted(std::int64_t length, bool descending, const Key
   return indices;
 }
 
-/// Indices, ascending, of the `count` elements that are largest in magnitude; of equals the first.
-/// Zeros and what is no finite number are not among them.
+/// Ascending indices of the `count` elements largest in magnitude; lower indices win ties. Zeros
+/// and non-finite elements are excluded.
 template <class Element>
 std::vector<std::int64_t> largest(std::int64_t length, std::int64_t count, const Element& element) {
   const std::vector<std::uint32_t> keys = made<std::uint32_t>(length, [&](std::int64_t i) {
@@ -180,7 +181,7 @@ std::vector<std::int64_t> largest(std::int64_t length, std::int64_t count, const
   return indices;
 }
 
-/// Which of `length` elements are among some indices; indices outside are none of them.
+/// Marks the elements that occur among some indices; indices out of range are ignored.
 template <class Index>
 std::vector<std::uint8_t> marked(std::int64_t length, std::int64_t count, const Index& index) {
   std::vector<std::uint8_t> marks(static_cast<std::size_t>(length));
@@ -191,8 +192,8 @@ std::vector<std::uint8_t> marked(std::int64_t length, std::int64_t count, const 
   return marks;
 }
 
-/// values[i] at index[i], 0 elsewhere; of several values for an index the last. `inside` becomes
-/// false if an index is none of the array's.
+/// Array with values[i] at index[i] and 0 elsewhere; the last value of an index wins. Sets `inside`
+/// to false if an index is out of range.
 template <class T, class Index, class Value>
 std::vector<T> scattered(std::int64_t length, std::int64_t count, const Index& index,
                          const Value& value, bool& inside) {
@@ -210,7 +211,7 @@ std::vector<T> scattered(std::int64_t length, std::int64_t count, const Index& i
 
 // ---- reductions ----
 
-/// The sum of a slice's floats in the order of reduction.hpp.
+/// Sum of a slice's floats, in the order of reduction.hpp.
 template <class Element>
 double sum_of(std::int64_t length, const Element& element) {
   const auto tile_sum = [&](std::int64_t tile, auto zero) {
@@ -253,7 +254,8 @@ double sum_of(std::int64_t length, const Element& element) {
   return slice + 0.0;
 }
 
-/// initial, then the results of blocks of 1024 elements, each folded from its first element on.
+/// Folds `initial` with the results of blocks of 1024 elements, each folded from its first element
+/// on.
 template <class T, class Element, class Fold>
 T folded(std::int64_t length, T initial, const Element& element, const Fold& fold) {
   constexpr std::int64_t kBlock = 1024;
@@ -270,7 +272,7 @@ T folded(std::int64_t length, T initial, const Element& element, const Fold& fol
 
 // ---- messages ----
 
-/// One number of a part of whole numbers.
+/// Writes one number of a part of whole numbers.
 inline void put_number(std::byte* part, PartKind kind, std::int64_t bits, std::int64_t i,
                        std::int64_t value) {
   if (kind == PartKind::kInt) {
@@ -303,11 +305,11 @@ inline std::int64_t number_in(const std::byte* part, PartKind kind, std::int64_t
   return value;
 }
 
-/// One encode: what it reads, and the message and states that it writes.
+/// One encode: its inputs, and the message and states that it writes.
 template <class WireType>
 class ArrayEncoder {
  public:
-  /// `residual` says whether state array 0 is one.
+  /// `residual`: state array 0 is a residual.
   ArrayEncoder(const EncodeItem& item, const ArrayLayout& layout, bool residual, int states)
       : item_(item), layout_(layout), residual_(residual) {
     ValueRule rule = ValueRule::of(item);
@@ -325,12 +327,12 @@ class ArrayEncoder {
   std::int64_t elements() const { return item_.elements; }
   const float* gradient() const { return gradient_.data(); }
   DrawStream draws() const { return draw_stream(item_.key, item_.elements); }
-  /// State array `number`, without the residual.
+  /// State array `number`, not counting the residual.
   const float* state(int number) const {
     if (item_.state.data == nullptr) return nothing_.data();
     return item_.state.data + (number + (residual_ ? 1 : 0)) * item_.state.stride;
   }
-  /// What state array `number` becomes with commit().
+  /// New content of state array `number`, written by commit().
   void keep(int number, std::vector<float> next) {
     next_.resize(std::max(next_.size(), static_cast<std::size_t>(number) + 1));
     next_[static_cast<std::size_t>(number)] = std::move(next);
@@ -342,7 +344,7 @@ class ArrayEncoder {
       std::copy(next_[i].begin(), next_[i].end(), item_.state.data + array * item_.state.stride);
     }
   }
-  /// All floats of the message's arrays are finite.
+  /// True if all floats of the message's arrays are finite.
   bool finite() const { return finite_; }
 
   WireType wire = {};
@@ -379,7 +381,7 @@ class ArrayEncoder {
   bool finite_ = true;
 };
 
-/// A message to decode, whose header and lengths have been checked.
+/// A message to decode; its header and lengths have been checked.
 template <class WireType>
 class ArrayMessage {
  public:
@@ -414,7 +416,7 @@ class ArrayMessage {
     });
   }
 
-  /// The lengths are possible, and floats are numbers.
+  /// True if all lengths are in range and all floats finite.
   bool plausible() const {
     for (std::size_t i = 0; i < layout_.most_of_length.size(); ++i) {
       const std::int64_t found = length(static_cast<int>(i));
@@ -441,7 +443,7 @@ class ArrayMessage {
 
 // ---- the frame ----
 
-/// The functions of a CompiledAlgorithm for such a program.
+/// Functions of an array program's CompiledAlgorithm.
 template <class Algorithm>
 struct ArrayFunctions : BoundFunctions<Algorithm> {
   using BoundFunctions<Algorithm>::algorithm;
@@ -479,7 +481,8 @@ struct ArrayFunctions : BoundFunctions<Algorithm> {
       }
       if (!finite) write_start(item, layout, run.wire, false);
     }
-    // What a program makes of finite gradients may be infinite: then everybody sees it.
+    // A program may produce infinities from finite gradients. The message then decodes to NaN on
+    // all nodes, and the states are unchanged.
     if (!finite) return;
     std::copy(residual.begin(), residual.end(), item.state.data);
     run.commit();
@@ -487,7 +490,7 @@ struct ArrayFunctions : BoundFunctions<Algorithm> {
 
   static float held(float value) { return larger(-kLargest, smaller(kLargest, value)); }
 
-  /// Header and fields of a message; nothing but the header if it is not finite.
+  /// Writes the header and fields of a message; only the header if it is not finite.
   static void write_start(const EncodeItem& item, const ArrayLayout& layout, const Wire& wire,
                           bool finite) {
     if (!finite) std::memset(item.message, 0, static_cast<std::size_t>(layout.bytes));
@@ -501,7 +504,7 @@ struct ArrayFunctions : BoundFunctions<Algorithm> {
     }
   }
 
-  /// What a message of layout.bytes bytes says; empty if it is damaged.
+  /// Decodes a message of layout.bytes bytes; empty if it is damaged.
   static std::vector<float> decoded_message(const BoundAlgorithm& bound, const std::byte* message,
                                             std::int64_t elements, const ArrayLayout& layout) {
     QuantizerHeader header;

@@ -10,10 +10,10 @@
 #include "kernels/frames/quantizer.hpp"
 #include "kernels/frames/reduction.hpp"
 
-/// Quantisers of blocks: algorithms that measure every block of a slice by itself. They send a few
-/// floats for a block, and codes of 1 to 8 bits for its elements, decoded with those floats.
+/// Block quantisers: algorithms that measure every block of a slice separately. A message has a few
+/// floats per block, and codes of 1 to 8 bits for its elements, decoded with those floats.
 ///
-/// An algorithm says what to compute; the frames (host/block_quantizer_body.hpp,
+/// An algorithm defines the arithmetic; the frames (host/block_quantizer_body.hpp,
 /// cuda/block_quantizer.cuh) do loops, packing, rotation, error feedback, decoding and
 /// decode-and-add. hipress-compll writes algorithms from programs; a hand-written one looks the
 /// same:
@@ -42,20 +42,20 @@
 /// `element` is the index in the slice of the first lane's element.
 ///
 /// A block's reductions combine its words in order, lane by lane, then lanes l and l + 16, l + 8 …
-/// The rotation of a block, which spreads an outlier over it, is a Walsh-Hadamard transform, its
-/// own inverse. It rotates groups: first the largest power of two of the block's elements, then the
-/// largest of those that are left, and so on. In a group of n, each value is multiplied by 1 /
-/// sqrt(n), then pairs h apart become their sum and their difference, for h = 1, 2, 4 … n / 2.
+/// The rotation of a block, which spreads outliers, is a Walsh-Hadamard transform, which is its own
+/// inverse. It rotates groups: first the largest power of two of the block's elements, then the
+/// largest of the rest, and so on. In a group of n, each value is multiplied by 1 / sqrt(n); then
+/// pairs h apart become their sum and their difference, for h = 1, 2, 4 … n / 2.
 namespace hipress::kernels {
 
 inline constexpr int kMaxBlock = 2048;
 inline constexpr int kMaxBlockWords = kMaxBlock / kWordElements;
 
-/// How a message lies in memory: a QuantizerHeader whose `planes` are the bits of a code; from byte
-/// 16, the floats of each block; from the next multiple of 16, the codes, word by word. A code of 8
-/// bits takes a byte; codes of 4 bits share one, of element l in its lower and of element l + 16 in
-/// its upper half. Codes of other sizes are bit planes: bit l of the p-th 32-bit number is bit p of
-/// element l's code. Codes past the last element are 0.
+/// Layout of a message: a QuantizerHeader whose `planes` is the bits per code; from byte 16, the
+/// floats of each block; from the next multiple of 16, the codes, word by word. A code of 8 bits
+/// takes a byte. Codes of 4 bits share one: the code of element l is in the lower half, that of
+/// element l + 16 in the upper half. Codes of other sizes are bit planes: bit l of the p-th 32-bit
+/// number is bit p of element l's code. Codes past the last element are 0.
 struct BlockLayout {
   std::int64_t blocks = 0;
   std::int64_t codes_offset = 0;
@@ -64,14 +64,14 @@ struct BlockLayout {
 
 inline constexpr std::int64_t kSentOffset = 16;
 
-/// Bits of a code: a constant for algorithms that have one size only.
+/// Bits per code; a constant for algorithms with one size only.
 template <class Algorithm>
 HIPRESS_LANES int code_bits(const Algorithm& algorithm) {
   if constexpr (Algorithm::kMinPlanes == Algorithm::kMaxPlanes) return Algorithm::kMinPlanes;
   return algorithm.planes();
 }
 
-/// Bytes of a word's codes.
+/// Size of a word's codes, in bytes.
 HIPRESS_LANES int code_bytes(int bits) { return kWordElements * bits / 8; }
 
 template <class Algorithm>
@@ -86,7 +86,7 @@ HIPRESS_LANES BlockLayout block_layout(const Algorithm& algorithm, std::int64_t 
   return layout;
 }
 
-/// A message begins as one of a slice of `elements` elements.
+/// True if the header fits a message of a slice of `elements` elements.
 template <class Algorithm>
 HIPRESS_LANES bool begins_as(const QuantizerHeader& header, const Algorithm& algorithm,
                              std::int64_t elements) {
@@ -95,20 +95,20 @@ HIPRESS_LANES bool begins_as(const QuantizerHeader& header, const Algorithm& alg
          header.elements == static_cast<std::uint32_t>(elements);
 }
 
-/// The elements that are rotated together with the one at `offset` of `count`: the size of their
-/// group, a power of two, at whose multiples such groups begin.
+/// Size of the rotation group that contains element `offset` of `count`: a power of two; the group
+/// begins at a multiple of it.
 HIPRESS_LANES int rotation_size(int offset, int count) {
-  // The highest bit in which they differ: those above are of the groups before.
+  // The highest bit in which they differ; the bits above belong to earlier groups.
   auto bits = static_cast<std::uint32_t>(offset ^ count);
   for (const int by : {1, 2, 4, 8}) bits |= bits >> by;
   return static_cast<int>(bits - (bits >> 1));
 }
 
-/// 1 / sqrt(size), of a power of two.
+/// 1 / sqrt(size), for a power of two.
 HIPRESS_LANES float rotation_scale(int size) {
   const std::uint32_t exponent = (as_bits(static_cast<float>(size)) >> 23) - 127;
   const float power = as_float((127 - (exponent + 1) / 2) << 23);
-  return exponent % 2 == 0 ? power : power * 0x1.6a09e6p0f;  // of an odd one: times sqrt(2)
+  return exponent % 2 == 0 ? power : power * 0x1.6a09e6p0f;  // odd exponent: times sqrt(2)
 }
 
 }  // namespace hipress::kernels

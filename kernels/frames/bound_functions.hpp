@@ -4,8 +4,9 @@
 
 namespace hipress::kernels {
 
-/// What the functions of every CompiledAlgorithm share: a bound algorithm's bytes are an Algorithm.
-/// `Lanes` are those of its instruction set, each of which needs functions of its own.
+/// Base of the functions of every CompiledAlgorithm: the bytes of a bound algorithm are an
+/// Algorithm. `Lanes` are the instruction set's, so that each instruction set has its own
+/// functions.
 template <class Algorithm, class... Lanes>
 struct BoundFunctions {
   static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&

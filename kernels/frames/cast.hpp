@@ -5,12 +5,12 @@
 #include "kernels/codec/item.hpp"
 #include "kernels/codec/lanes.hpp"
 
-/// IEEE conversions between fp32 and the two 16-bit formats: to nearest even, overflow to infinity,
-/// a NaN stays a (quiet) NaN with the upper bits of its payload, as x86's own instructions do.
-/// Codes are the low 16 bits of unsigned lanes.
+/// IEEE conversions between fp32 and the two 16-bit formats: round to nearest even, overflow to
+/// infinity; a NaN stays a quiet NaN with the upper bits of its payload, as with x86's own
+/// instructions. Codes are the low 16 bits of unsigned lanes.
 namespace hipress::kernels {
 
-/// Bytes of the message of a slice: 2 per element, rounded up to a multiple of 4.
+/// Size of a slice's message in bytes: 2 per element, rounded up to a multiple of 4.
 HIPRESS_LANES std::int64_t cast_message_bytes(std::int64_t elements) {
   return elements <= 0 ? 0 : (elements + elements % 2) * 2;
 }
@@ -28,8 +28,7 @@ struct Fp16 {
     // Rebias the exponent and round: add just under half of the last place, and 1 more if it is
     // odd.
     const U normal = (magnitude - 0x37ff'f001u + ((magnitude >> 13) & 1u)) >> 13;
-    // Below 2^-14 the last place is 2^-24, which is half a last place of 0.5 times 2: adding 0.5
-    // rounds.
+    // Below 2^-14 the last place is 2^-24, half the last place of 0.5, doubled: adding 0.5 rounds.
     const U tiny = as_bits(as_float(magnitude) + broadcast<F>(0.5f)) - 0x3f000000u;
     const U nan = ((magnitude >> 13) & 0x3ffu) | 0x7e00u;
     U code = select(less(magnitude, broadcast_bits<F>(0x38800000)), tiny, normal);
@@ -98,7 +97,7 @@ struct Bf16 {
   }
 };
 
-/// Writes the codes of the lanes' values, with the machine's own instruction where there is one.
+/// Writes the codes of the lanes' values, with a machine instruction where available.
 template <class Format, class F>
 HIPRESS_LANES void store_cast(std::uint16_t* to, F value) {
   if constexpr (requires { Format::store(to, value); }) {
@@ -108,7 +107,7 @@ HIPRESS_LANES void store_cast(std::uint16_t* to, F value) {
   }
 }
 
-/// Reads codes and gives their values.
+/// Reads codes and returns their values.
 template <class Format, class F>
 HIPRESS_LANES F load_cast(const std::uint16_t* from) {
   if constexpr (Lanes<F>::kWidth > 1 && requires { Format::load(from); }) {

@@ -2,7 +2,7 @@
 
 #include "kernels/frames/cast.hpp"
 
-/// The casts there are, in the order of the registry: one line each. A cast is a struct like Fp16.
+/// All casts, in the order of the registry: one line each. A cast is a struct like Fp16.
 #define HIPRESS_FOR_EACH_CAST(ROW) \
   ROW(Fp16)                        \
   ROW(Bf16)

@@ -6,26 +6,26 @@
 #include "kernels/codec/item.hpp"
 #include "kernels/frames/cuda_shape.hpp"
 
-/// What one file of compiled code offers: an algorithm for one instruction set, as a table of
-/// functions. Generated code is reached through tables and not through templates, so that callers
-/// see no difference between an algorithm that is compiled at run time and one that was built in.
+/// Interface of a file of compiled code: an algorithm for one instruction set, as a table of
+/// functions. Tables instead of templates let callers treat algorithms compiled at run time as
+/// built-in ones.
 namespace hipress::kernels {
 
 struct DecodeItem;
 
-/// A parameter as generated code declares it; a Parameter without a constructor.
+/// A parameter as generated code declares it: a Parameter without a constructor.
 struct DeclaredParameter {
   const char* name;
-  double value;  ///< the default; NaN: none, the user must give one
+  double value;  ///< default; NaN if the user must give one
   double least, most;
   bool whole;
-  int multiple = 1;  ///< whole numbers: what divides every value
-  bool own = false;  ///< other than 0, it makes the algorithm an optimizer of its own
+  int multiple = 1;  ///< for whole numbers: every value is a multiple of it
+  bool own = false;  ///< if not 0, the algorithm becomes an optimizer (CodecTraits::own_optimizer)
 };
 
 inline constexpr int kMaxParameters = 32;
 
-/// An algorithm with its parameters bound: plain data that the algorithm's own code understands.
+/// An algorithm with its parameters bound: plain data, known only to the algorithm's own code.
 struct BoundAlgorithm {
   alignas(8) std::byte bytes[kMaxParameters * 8];
 };
@@ -35,7 +35,7 @@ struct CompiledAlgorithm {
   const DeclaredParameter* parameters;
   int parameter_count;
   bool error_feedback;
-  int state_arrays;  ///< per slice, the residual among them
+  int state_arrays;  ///< per slice, including the residual
   bool deferrable;   ///< takes State::deferred
   void (*bind)(const double* values, BoundAlgorithm& bound);
   /// Codec::encoded_bytes().
@@ -43,22 +43,23 @@ struct CompiledAlgorithm {
   /// Encodes a slice of at least one element.
   void (*encode)(const BoundAlgorithm& bound, const EncodeItem& item);
   /// Decodes into a slice of at least one element and returns item.messages.size(). If a message is
-  /// damaged or its length is not an encode's, writes nothing and returns the number of that
-  /// message. Null for quantisers of slices: one loop (HostLoops::decode) decodes all of them, with
-  /// the values that `levels` gives.
+  /// damaged or has the wrong length, writes nothing and returns that message's index. Null for
+  /// quantisers of slices: one loop (HostLoops::decode) decodes all of them, with the values from
+  /// `levels`.
   std::size_t (*decode)(const BoundAlgorithm& bound, const DecodeItem& item);
   /// Codec::settle(); null if not deferrable.
   void (*settle)(const BoundAlgorithm& bound, const State& state, std::int64_t elements);
 
-  // Of quantisers only:
+  // Quantisers only:
   int planes_offset;                           ///< bytes of a message before its planes
   int (*planes)(const BoundAlgorithm& bound);  ///< bits per code
-  /// The value of every code under a message; false, and nothing written, if it is damaged.
+  /// Computes the value of every code of a message. Returns false, and writes nothing, if the
+  /// message is damaged.
   bool (*levels)(const BoundAlgorithm& bound, const std::byte* message, std::int64_t elements,
                  float* levels);
 
   CudaShape cuda;
-  /// Of sparsifiers: the state array in which waits what is not sent; -1: there is none.
+  /// Sparsifiers only: index of the state array that holds unsent values, or -1.
   int waiting_array = -1;
 };
 

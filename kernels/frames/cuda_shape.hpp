@@ -6,18 +6,18 @@
 
 #include "kernels/frames/quantizer.hpp"
 
-/// What a quantiser's kernels leave in temporary memory between the passes. Host compilers see it
-/// too: who launches kernels that were compiled at run time cannot ask them.
+/// Intermediate results of a quantiser's kernels in temporary memory. Host compilers need the
+/// sizes, too: the launcher of kernels compiled at run time cannot query them.
 namespace hipress::kernels {
 
-/// What a measuring pass finds out about one tile.
+/// Result of a measuring pass for one tile.
 template <class Partial>
 struct TileResult {
   Partial sums;
   std::uint32_t flags;  ///< non_finite_flag of the inputs
 };
 
-/// What is known of a slice between the passes.
+/// Result of the measuring passes so far for a slice.
 template <class Algorithm>
 struct SliceResult {
   typename Algorithm::Scalars scalars;
@@ -31,17 +31,17 @@ using MeasureOf = decltype(std::declval<const Algorithm&>().measure(
 template <class Algorithm, int kPass, class F>
 using PartialOf = typename MeasureOf<Algorithm, kPass>::template Partial<F>;
 
-/// Which frame an algorithm's kernels are from.
+/// The frame that an algorithm's kernels come from.
 enum class CudaKind { kNone, kQuantizer, kSparsifier, kBlocks };
 
-/// How an algorithm's kernels are launched.
+/// Launch parameters of an algorithm's kernels.
 struct CudaShape {
-  CudaKind kind = CudaKind::kNone;  ///< kNone: it runs on CPUs only
-  // Of quantisers only:
+  CudaKind kind = CudaKind::kNone;  ///< kNone: CPUs only
+  // Quantisers only:
   int pass_count = 0;
   int codes_after = 0;
   std::size_t slice_result_bytes = 0;
-  std::size_t tile_result_bytes = 0;  ///< most of all passes
+  std::size_t tile_result_bytes = 0;  ///< largest of all passes
 };
 
 template <class Algorithm, int kPass = 0>

@@ -4,20 +4,20 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
 
-/// Counter-based random numbers: the draw of an element is a pure function of
-/// (seed, step, node, gradient, role, global element index), so it needs no state, is the same on
-/// every device and for every partitioning, and no two nodes share one.
+/// Counter-based random numbers. The draw of an element is a pure function of (seed, step, node,
+/// gradient, role, global element index). It needs no state, is the same on every device and for
+/// every partitioning, and no two nodes share one.
 ///
 /// A draw takes two steps. The key of a slice's stream is made once, by chaining the fields through
-/// the finaliser of SplitMix64 (Steele, Lea, Flood 2014, with Stafford's "variant 13" constants). A
-/// draw then sends the element's index through a 32-bit mixer of two multiplications, by 21f0aaad
-/// and d35a2d97, and of shifts by 16, 15 and 15. Among mixers of that shape, this one has the least
-/// avalanche bias that is known from Wellons' search ("hash prospector", public domain). The
-/// mixer's last shift would only change bits below the upper 15, and is left out. One half of the
-/// key goes in before the first multiplication, the other half between the two, so that streams
-/// with different keys are not shifted copies of each other. Ten-round Philox costs about five
-/// times as many instructions; the tests check the statistics that rounding needs (uniformity,
-/// neighbours, nodes and steps uncorrelated).
+/// the finaliser of SplitMix64 (Steele, Lea, Flood 2014, with Stafford's "variant 13" constants).
+/// Each draw then mixes the element's index in 32 bits: two multiplications, by 21f0aaad and
+/// d35a2d97, and shifts by 16, 15 and 15. Of mixers of that shape it has the lowest avalanche bias
+/// found by Wellons' search ("hash prospector", public domain). The last shift is left out, because
+/// it changes only bits below the upper 15. Half of the key goes in before the first
+/// multiplication, the other half between the two, so that streams with different keys are not
+/// shifted copies of each other. Ten-round Philox takes about five times as many instructions. The
+/// tests check the statistics that rounding needs (uniformity; neighbours, nodes and steps
+/// uncorrelated).
 namespace hipress::kernels {
 
 /// The draws of one slice.
@@ -25,7 +25,7 @@ struct DrawStream {
   std::uint32_t first_key = 0;
   std::uint32_t second_key = 0;
   std::uint64_t first_element = 0;  ///< global index of the slice's element 0
-  bool same_high = false;           ///< all elements' indices have the same upper 32 bits
+  bool same_high = false;           ///< true if all elements' indices share their upper 32 bits
 };
 
 HIPRESS_LANES std::uint64_t mix_64(std::uint64_t x) {
@@ -51,7 +51,7 @@ HIPRESS_LANES DrawStream draw_stream(const DrawKey& key, std::int64_t elements) 
           first >> 32 == last >> 32};
 }
 
-/// Another stream for every place in an algorithm that draws.
+/// Distinct stream for every place in an algorithm that draws.
 HIPRESS_LANES DrawStream stream_of_site(DrawStream stream, std::uint32_t site) {
   if (site == 0) return stream;
   const std::uint64_t mixed =
@@ -61,8 +61,7 @@ HIPRESS_LANES DrawStream stream_of_site(DrawStream stream, std::uint32_t site) {
   return stream;
 }
 
-/// 32 random bits for each of the lanes' elements, the first of which has index `element` in the
-/// slice.
+/// 32 random bits per lane; the first lane's element has index `element` in the slice.
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> draw(const DrawStream& stream, std::int64_t element) {
   const std::uint64_t index = stream.first_element + static_cast<std::uint64_t>(element);
@@ -88,7 +87,7 @@ HIPRESS_LANES F draw_uniform(const DrawStream& stream, std::int64_t element) {
   return to_float(draw<F>(stream, element) >> 8) * 0x1p-24f;
 }
 
-/// value + draw_uniform(…), in one step less where there is a fused one: the product is exact.
+/// value + draw_uniform(…), fused where available; the product is exact.
 template <class F>
 HIPRESS_LANES F plus_uniform(F value, const DrawStream& stream, std::int64_t element) {
   return plus_scaled(value, to_float(draw<F>(stream, element) >> 8), 0x1p-24f);

@@ -9,9 +9,10 @@
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/reduction.hpp"
 
-/// Quantisers: algorithms that give every element a code of a few bits and every code a level.
+/// Quantisers: algorithms that map every element to a code of a few bits, and every code to a
+/// level.
 ///
-/// An algorithm says what to compute; the frames (host/quantizer_body.hpp, cuda/quantizer.cuh) do
+/// An algorithm defines the arithmetic; the frames (host/quantizer_body.hpp, cuda/quantizer.cuh) do
 /// loops, packing, error feedback, decoding and decode-and-add. hipress-compll writes algorithms
 /// from programs; a hand-written one looks the same:
 ///
@@ -22,7 +23,7 @@
 ///     static constexpr int kCodesAfter;           // measuring passes before codes can be given
 ///     static constexpr bool kErrorFeedback;       // keeps a residual, unless switched off
 ///     static constexpr bool kCodesByValueAlone;   // a code depends on value and parameters only
-///     struct Scalars;                             // what the program knows besides elements
+///     struct Scalars;                             // scalars computed while measuring
 ///     struct Wire;                                // the numbers that the message carries
 ///     explicit Example(const double* values);     // parameters, in the order of the registry
 ///     int planes() const;
@@ -33,24 +34,24 @@
 ///     Wire wire(const Scalars&) const;
 ///     auto coder(const Scalars&, const DrawStream&) const;
 ///         // an object with `void code(F value, element, MaskLanes<F> (&planes)[kPlanes])`
-///     static bool finite(const Wire&);            // whether its floats are finite
-///     bool plausible(const Wire&) const;          // whether an encoder may have written it
+///     static bool finite(const Wire&);            // true if its floats are finite
+///     bool plausible(const Wire&) const;          // true if an encoder may have written it
 ///     auto levels(const Wire&, std::int64_t elements) const;  // an object: level = (*this)(code)
 ///   };
 ///
 /// `element` is the index in the slice of the first lane's element.
 namespace hipress::kernels {
 
-/// Which measuring pass is meant.
+/// Tag for a measuring pass.
 template <int kNumber>
 struct Pass {
   static constexpr int kValue = kNumber;
 };
 
-/// The first 8 bytes of a message; the algorithm's Wire follows, then the planes from a multiple of
-/// 16 on.
+/// First 8 bytes of a message. The algorithm's Wire follows, then the planes from a multiple of 16
+/// on.
 struct QuantizerHeader {
-  std::uint32_t elements = 0;  ///< of the slice, modulo 2^32
+  std::uint32_t elements = 0;  ///< elements of the slice, modulo 2^32
   std::uint16_t tag = 0;       ///< the algorithm's kTag
   std::uint8_t planes = 0;     ///< bits per code
   std::uint8_t non_finite =
@@ -58,25 +59,25 @@ struct QuantizerHeader {
 };
 static_assert(sizeof(QuantizerHeader) == 8);
 
-/// Header and wire as they lie in a message.
+/// Header and wire, as laid out in a message.
 template <class Algorithm>
 struct MessageStart {
   QuantizerHeader header;
   alignas(8) typename Algorithm::Wire wire;
 };
 
-/// Where the planes of a message begin.
+/// Offset of the planes in a message, in bytes.
 template <class Algorithm>
 inline constexpr int kPlanesOffset = (static_cast<int>(sizeof(MessageStart<Algorithm>)) + 15) / 16 *
                                      16;
 
-/// Bytes of the message of a slice; 0 for 0 elements.
+/// Size of a slice's message, in bytes; 0 for 0 elements.
 HIPRESS_LANES std::int64_t quantizer_message_bytes(std::int64_t elements, int planes,
                                                    int planes_offset) {
   return elements <= 0 ? 0 : planes_offset + words_of(elements) * 4 * planes;
 }
 
-/// The start of a message is one that the algorithm wrote for a slice of `elements` elements.
+/// True if the start of a message fits the algorithm and a slice of `elements` elements.
 template <class Algorithm>
 HIPRESS_LANES bool fits(const MessageStart<Algorithm>& start, const Algorithm& algorithm,
                         std::int64_t elements) {
@@ -86,8 +87,8 @@ HIPRESS_LANES bool fits(const MessageStart<Algorithm>& start, const Algorithm& a
          (header.non_finite == 1 || algorithm.plausible(start.wire));
 }
 
-/// Whether a message can be sent: it, and what error feedback takes off, is finite. What a program
-/// makes of finite gradients may be neither; then the slice is treated as one that is not finite.
+/// True if a message and, with error feedback, all its levels are finite. A program may produce
+/// infinities from finite gradients; the slice is then treated as non-finite.
 template <class Algorithm>
 HIPRESS_LANES bool can_be_sent(const Algorithm& algorithm, const typename Algorithm::Wire& wire,
                                std::int64_t elements) {
@@ -101,14 +102,14 @@ HIPRESS_LANES bool can_be_sent(const Algorithm& algorithm, const typename Algori
   return true;
 }
 
-/// The level of every code.
+/// Computes the level of every code.
 template <int kPlanes, class Levels>
 HIPRESS_LANES void fill_levels(const Levels& level, float* levels) {
   for (int code = 0; code < 1 << kPlanes; ++code) levels[code] = level(code);
 }
 
-/// Whether a residual may be kept as the value v that was encoded last, to be corrected by that
-/// message's levels when it is read next. Saves error feedback its second pass over the slice.
+/// True if the residual may be stored as the value v that was encoded last, and corrected by that
+/// message's levels when it is read next. This saves error feedback its second pass over the slice.
 template <class Algorithm>
 inline constexpr bool kDeferrable = Algorithm::kCodesByValueAlone&& Algorithm::kPasses == 1 &&
                                     Algorithm::kCodesAfter == 0 &&

@@ -5,7 +5,7 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
 
-/// The one order in which statistics of a slice are summed, on every device:
+/// The order in which statistics of a slice are summed, on every device:
 ///
 ///   tile   32 words of 32 elements, in fp32: lane by lane, words 0 and 1, words 2 and 3 …, then
 ///          pairs of those sums, until one word is left; then lanes l and l + 16, l + 8 … until one
@@ -14,10 +14,10 @@
 ///   block  32 tiles = 32768 elements, neighbours pairwise, in double.
 ///   slice  blocks in index order, in double.
 ///
-/// Elements behind the end of the slice count as the reductions' identities.
+/// Elements past the end of the slice count as the reductions' identities.
 ///
 /// The result of a measuring pass is a `Partials<F, Sum, Maximum …>`: one number per reduction for
-/// every lane of F, which are combined in the order above.
+/// every lane of F, combined in the order above.
 namespace hipress::kernels {
 
 inline constexpr int kTileWords = 32;
@@ -54,7 +54,7 @@ HIPRESS_LANES void combine_neighbours(Part* parts, int count) {
   }
 }
 
-/// For Partials::each: one precision's members as those of another.
+/// For Partials::each: widens members to double precision.
 struct Widen {
   HIPRESS_LANES double operator()(float value) const { return value; }
   /// Counts are two's complement.
@@ -63,7 +63,7 @@ struct Widen {
   }
 };
 
-/// a + b, in fp32 within a tile and in double above. Adding 0 to the result makes -0 a 0.
+/// a + b, in fp32 within a tile and in double above. Adding 0 to the result turns -0 into 0.
 struct Sum {
   template <class F>
   using Value = F;
@@ -75,7 +75,7 @@ struct Sum {
   HIPRESS_LANES static F combine(F a, F b) {
     return a + b;
   }
-  /// A sum of finite values left the range of its type.
+  /// True if a sum of finite values left the range of its type.
   HIPRESS_LANES static bool overflowed(float sum) {
     return !(sum >= -0x1.fffffep127f && sum <= 0x1.fffffep127f);
   }
@@ -100,7 +100,7 @@ struct WholeSum {
   }
 };
 
-/// The smaller of two. Which zero is found is left open: -0 == 0 here.
+/// The smaller of two. The sign of a zero is unspecified: -0 == 0 here.
 struct Minimum {
   template <class F>
   using Value = F;
@@ -136,7 +136,7 @@ struct Maximum {
   }
 };
 
-/// One number per reduction and lane: what is known of some elements.
+/// One number per reduction and lane: the reductions of some elements.
 template <class F, class... Operations>
 struct Partials;
 
@@ -160,7 +160,7 @@ struct Partials<F, Operation, Rest...> {
   HIPRESS_LANES static Partials identity() {
     return {Operation::template identity<F>(), Partials<F, Rest...>::identity()};
   }
-  /// The lanes of the mask; the identity elsewhere.
+  /// The lanes in the mask; the identity elsewhere.
   HIPRESS_LANES Partials restricted(MaskLanes<F> to) const {
     return {select(to, first, Operation::template identity<F>()), rest.restricted(to)};
   }
@@ -176,7 +176,7 @@ struct Partials<F, Operation, Rest...> {
   }
 };
 
-/// The number of reduction i.
+/// The result of reduction i.
 template <int i, class F, class... Operations>
 HIPRESS_LANES auto number(const Partials<F, Operations...>& partials) {
   if constexpr (i == 0) {

@@ -4,8 +4,8 @@
 
 #include "kernels/codec/lanes.hpp"
 
-/// Arithmetic of generated code on numbers that a slice has once: floats in double precision, whole
-/// numbers in 64 bits that wrap. Every operation has a result for every input, the same everywhere.
+/// Scalar arithmetic of generated code: floats in double precision, whole numbers in 64 bits that
+/// wrap. Every operation is defined for every input, with the same result everywhere.
 namespace hipress::kernels {
 
 HIPRESS_LANES std::int64_t wrapped(std::uint64_t value) { return static_cast<std::int64_t>(value); }
@@ -18,11 +18,11 @@ HIPRESS_LANES std::int64_t whole_difference(std::int64_t a, std::int64_t b) {
 HIPRESS_LANES std::int64_t whole_product(std::int64_t a, std::int64_t b) {
   return wrapped(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
-/// Towards zero; 0 if b is 0.
+/// Quotient rounded towards zero; 0 if b is 0.
 HIPRESS_LANES std::int64_t whole_quotient(std::int64_t a, std::int64_t b) {
   return b == 0 ? 0 : b == -1 ? whole_difference(0, a) : a / b;
 }
-/// Of the sign of a; 0 if b is 0.
+/// Remainder with the sign of a; 0 if b is 0.
 HIPRESS_LANES std::int64_t whole_remainder(std::int64_t a, std::int64_t b) {
   return b == 0 || b == -1 ? 0 : a % b;
 }
@@ -33,7 +33,7 @@ HIPRESS_LANES std::int64_t shifted_right(std::int64_t value, std::int64_t by) {
   return value >> (by < 0 ? 0 : by > 63 ? 63 : by);
 }
 
-/// Towards zero, saturating; 0 for NaN.
+/// Rounds towards zero, saturating; 0 for NaN.
 HIPRESS_LANES std::int64_t to_whole(double value) {
   if (!(value == value)) return 0;
   if (value >= 0x1p63) return INT64_MAX;
@@ -41,11 +41,11 @@ HIPRESS_LANES std::int64_t to_whole(double value) {
   return static_cast<std::int64_t>(value);
 }
 
-/// The bits of a number in fp32, without its sign.
+/// Bits of a number in fp32, without the sign.
 HIPRESS_LANES std::int64_t bits_of_magnitude(double value) {
   return as_bits(static_cast<float>(value)) & 0x7fffffffu;
 }
-/// The fp32 number of which these are the bits.
+/// The fp32 number with these bits.
 HIPRESS_LANES float float_of_bits(std::int64_t bits) {
   return as_float(static_cast<std::uint32_t>(bits));
 }
@@ -54,7 +54,7 @@ HIPRESS_LANES float float_of_bits(std::int64_t bits) {
 HIPRESS_LANES std::int64_t top_of_bits(std::int64_t bits) {
   return (std::int64_t{1} << (bits < 0 ? 0 : bits > 32 ? 32 : bits)) - 1;
 }
-/// The nearest of 0 … 2^bits - 1.
+/// Clamps to 0 … 2^bits - 1.
 HIPRESS_LANES std::int64_t clamped_to_bits(std::int64_t value, std::int64_t bits) {
   const std::int64_t top = top_of_bits(bits);
   return value < 0 ? 0 : value > top ? top : value;
@@ -63,11 +63,11 @@ HIPRESS_LANES std::int64_t clamped_to_bits(double value, std::int64_t bits) {
   return clamped_to_bits(to_whole(value), bits);
 }
 
-/// The same of every lane of a float; at most 24 bits are used, so that fp32 holds the top exactly.
+/// The same for float lanes; at most 24 bits are used, so that fp32 holds the top exactly.
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> lanes_clamped_to_bits(F value, std::int64_t bits) {
   const float top = static_cast<float>(top_of_bits(bits > 24 ? 24 : bits));
-  // larger(x, 0) is 0 where x is not a number.
+  // larger(x, 0) is 0 for NaN.
   return truncate(smaller(larger(value, F{}), broadcast<F>(top)));
 }
 template <class F>

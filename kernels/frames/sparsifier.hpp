@@ -7,19 +7,18 @@
 #include "kernels/codec/slice.hpp"
 #include "kernels/frames/quantizer.hpp"
 
-/// Sparsifiers: algorithms that send the entries of a slice that are largest in magnitude, as
-/// indices and values (DGC, GradDrop), and keep the others.
+/// Sparsifiers: algorithms that send the entries of a slice with the largest magnitudes, as indices
+/// and values (DGC, GradDrop), and keep the others.
 ///
-/// An algorithm says how an entry comes about; the frames (host/sparsifier_body.hpp,
-/// cuda/sparsifier.cuh) find the largest and write the message. hipress-compll writes algorithms
-/// from programs:
+/// An algorithm computes the entries; the frames (host/sparsifier_body.hpp, cuda/sparsifier.cuh)
+/// select the largest and write the message. hipress-compll writes algorithms from programs:
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;      // goes into every message
 ///     static constexpr int kStates;             // arrays kept, without the residual
 ///     static constexpr bool kErrorFeedback;     // keeps a residual, before the other arrays
-///     static constexpr int kScore;              // state array that `of` leaves its result in; -1:
-///                                               // none
+///     static constexpr int kScore;              // state array in which `of` leaves its
+///                                               // result, or -1
 ///     static constexpr bool kClears[];          // by state array: 0 where an entry is sent
 ///     explicit Example(const double* values);   // parameters, in the order of the registry
 ///     std::int64_t count(std::int64_t elements) const;  // entries sent at most
@@ -29,17 +28,17 @@
 ///         // are 0, but for the sign of a zero
 ///   };
 ///
-/// Exactly the `count` entries largest in magnitude are sent, in index order; of equal entries,
-/// those with lower indices; never a zero or a number that is not finite. So a message does not
-/// depend on how they were found: what an encode knows from the last step only makes it faster.
-/// Adding a message changes the elements of its entries alone: a -0 elsewhere stays -0.
+/// Exactly the `count` entries largest in magnitude are sent, in index order; lower indices win
+/// ties. Zeros and non-finite entries are never sent. A message does not depend on the selection
+/// method: state from the last step only makes it faster. Adding a message changes only its
+/// entries' elements: a -0 elsewhere stays -0.
 namespace hipress::kernels {
 
 /// Indices and counts in messages have 32 bits.
 inline constexpr std::int64_t kMaxSparsifierElements = (std::int64_t{1} << 32) - 1;
 
-/// The first 16 bytes of a message. Then, each with room for the most entries there can be, rounded
-/// up to a multiple of 4: their indices (32 bits each, ascending) and their values (fp32).
+/// First 16 bytes of a message. Indices (32 bits each, ascending) and values (fp32) follow, each
+/// array with room for the maximal number of entries, rounded up to a multiple of 4.
 struct SparsifierHeader {
   QuantizerHeader header;  ///< planes: 0
   std::uint32_t count = 0;
@@ -47,59 +46,61 @@ struct SparsifierHeader {
 };
 static_assert(sizeof(SparsifierHeader) == 16);
 
-/// Bytes of the indices, or of the values, of `count` entries.
+/// Size of the indices, or of the values, of `count` entries, in bytes.
 HIPRESS_LANES std::int64_t sparsifier_array_bytes(std::int64_t count) {
   return (count + 3) / 4 * 16;
 }
 
-/// Bytes of the message of a slice; 0 for 0 elements.
+/// Size of a slice's message, in bytes; 0 for 0 elements.
 HIPRESS_LANES std::int64_t sparsifier_message_bytes(std::int64_t elements, std::int64_t count) {
   return elements <= 0 ? 0
                        : static_cast<std::int64_t>(sizeof(SparsifierHeader)) +
                              2 * sparsifier_array_bytes(count);
 }
 
-/// Magnitudes in their order, as whole numbers; 0 for a zero and what is no finite number.
+/// Whole number ordered as the magnitudes are; 0 for zeros and non-finite numbers.
 HIPRESS_LANES std::uint32_t magnitude_key(float value) {
   const std::uint32_t bits = as_bits(value) & 0x7fffffffu;
   return bits < 0x7f800000u ? bits : 0;
 }
 
-/// The lanes whose magnitude_key is at least that of `least`, which is more than 0.
+/// Lanes whose magnitude_key is at least that of `least`, which must be more than 0.
 template <class F>
 HIPRESS_LANES MaskLanes<F> is_entry(F value, F least) {
   const F size = magnitude(value);
   return both(at_least(size, least), at_least(broadcast<F>(kLargest), size));
 }
 
-/// Arrays of state, the residual among them.
+/// State arrays, including the residual.
 template <class Algorithm>
 inline constexpr int kSparsifierArrays = Algorithm::kStates + (Algorithm::kErrorFeedback ? 1 : 0);
 
-/// The array that holds the entries once states are up to date; -1: they must be worked out again.
+/// Index of the state array that holds the entries once states are up to date; -1 if they must be
+/// computed again.
 template <class Algorithm>
 inline constexpr int kScoreArray = Algorithm::kScore >= 0
                                        ? Algorithm::kScore + (Algorithm::kErrorFeedback ? 1 : 0)
                                    : Algorithm::kErrorFeedback ? 0
                                                                : -1;
 
-/// What an encode remembers for the next one, in Deferred::wire.
+/// Hint of an encode for the next one, in Deferred::wire.
 struct SparsifierHint {
   static constexpr std::uint32_t kMagic = 0x4c455355u;
   std::uint32_t magic = 0;
-  std::uint32_t threshold = 0;  ///< magnitude_key from which on to collect; 0: not known
-  std::uint32_t least = 0;      ///< that of the smallest entry sent; 0: not known
+  std::uint32_t threshold = 0;  ///< smallest magnitude_key to collect; 0 if unknown
+  std::uint32_t least = 0;      ///< magnitude_key of the smallest entry sent; 0 if unknown
 };
 
-/// How many entries a first pass collects: those of at least a threshold that is below the
-/// count-th largest with near certainty, as a sample says.
+/// Sizes of a first pass, which collects entries from a threshold on. A sample sets the threshold
+/// such that it is almost certainly below the count-th largest entry.
 struct SelectionPlan {
   static constexpr std::int64_t kSample = 8192;
-  std::int64_t sample_rank = 0;  ///< the threshold is the sample's this-th largest; 0: no sample
-  std::int64_t capacity = 0;     ///< entries that there is room for
+  /// Rank of the threshold in the sample, from the largest; 0 if there is no sample.
+  std::int64_t sample_rank = 0;
+  std::int64_t capacity = 0;  ///< maximal number of entries collected
 
-  /// The sample has s = kSample · count / elements entries above the threshold sought, with a
-  /// standard deviation below √s; four of those to either side.
+  /// The sample has s = kSample · count / elements entries above the exact threshold, with a
+  /// standard deviation below √s. The plan allows four of those to either side.
   HIPRESS_LANES static SelectionPlan of(std::int64_t elements, std::int64_t count) {
     SelectionPlan plan;
     plan.capacity = elements;

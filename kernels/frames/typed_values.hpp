@@ -10,22 +10,21 @@
 #include "kernels/frames/words.hpp"
 #endif
 
-/// Conversions between gradients as they lie in memory (ValueType) and fp32, in which all
-/// arithmetic is done.
+/// Conversions between gradients in memory (ValueType) and fp32, the type of all arithmetic.
 ///
-/// Host loops convert a tile at a time: a tile is widened into an fp32 copy that stays in the L1
-/// cache, and the same machine code as for fp32 then works on the copy. Every function here that is
-/// not forced inline is a template on F: host/loops_body.hpp says why.
+/// Host loops convert a tile at a time: the tile is widened into an fp32 copy that stays in the L1
+/// cache, and the machine code for fp32 then works on the copy. Every function here that is not
+/// forced inline is a template on F; host/loops_body.hpp explains why.
 namespace hipress::kernels {
 
-/// Element i, widened.
+/// Loads element i, widened.
 HIPRESS_LANES float load_value(const void* values, ValueType type, std::int64_t i) {
   if (type == ValueType::kFloat32) return static_cast<const float*>(values)[i];
   const std::uint32_t code = static_cast<const std::uint16_t*>(values)[i];
   return type == ValueType::kFloat16 ? Fp16::decode<float>(code) : Bf16::decode<float>(code);
 }
 
-/// Element i = value, rounded.
+/// Stores `value` as element i, rounded.
 HIPRESS_LANES void store_value(void* values, ValueType type, std::int64_t i, float value) {
   if (type == ValueType::kFloat32) {
     static_cast<float*>(values)[i] = value;
@@ -39,7 +38,8 @@ HIPRESS_LANES void store_value(void* values, ValueType type, std::int64_t i, flo
 
 // ---- a thread's elements ----
 
-/// Calls `function` with the type as a constant: for code that shall exist once per type.
+/// Calls `function` with the type as a compile-time constant, so that its code is instantiated per
+/// type.
 template <class Function>
 __device__ void with_value_type(ValueType type, const Function& function) {
   if (type == ValueType::kFloat32) {
@@ -51,8 +51,8 @@ __device__ void with_value_type(ValueType type, const Function& function) {
   }
 }
 
-/// Elements first, first + stride … before `end`, widened; 0 behind it. One branch by type, so that
-/// all of the loads are on their way together.
+/// Loads elements first, first + stride … before `end`, widened; 0 past the end. One branch by type
+/// lets all loads be in flight together.
 template <int kRows>
 __device__ void load_rows(const void* values, ValueType type, std::int64_t first, int stride,
                           std::int64_t end, float (&rows)[kRows]) {
@@ -81,7 +81,7 @@ __device__ void store_rows(void* values, ValueType type, std::int64_t first, int
 
 // ---- words of 16-bit codes ----
 
-/// The numbers of the first `count` codes at `from`, then zeros.
+/// Loads the first `count` codes at `from` as numbers, then zeros.
 template <class Format, class F>
 HIPRESS_LANES Word<F> load_codes(const std::uint16_t* from, int count) {
   std::uint16_t padded[kWordElements] = {};
@@ -114,7 +114,7 @@ HIPRESS_LANES void store_codes(std::uint16_t* to, const Word<F>& word, int count
 template <class Format, class F>
 HIPRESS_LANES void widen_codes(const std::uint16_t* from, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; i += kWordElements) {
-    // The same line of the next tile: see prefetch_word.
+    // Same line of the next tile; see prefetch_word.
     __builtin_prefetch(from + i + kTileElements);
     const int in_word = elements_in_word(count - i, 0);
     if (in_word == kWordElements) {
@@ -137,7 +137,7 @@ HIPRESS_LANES void round_to_codes(const float* from, std::int64_t count, std::ui
   }
 }
 
-/// to[i] = element first + i of the array `values`, widened, for i < count.
+/// Widens: to[i] = values[first + i], for i < count.
 template <class F>
 __attribute__((noinline)) void widen(const void* values, ValueType type, std::int64_t first,
                                      std::int64_t count, float* to) {
@@ -153,7 +153,7 @@ __attribute__((noinline)) void widen(const void* values, ValueType type, std::in
   }
 }
 
-/// Element first + i of the array `values` = from[i], rounded, for i < count.
+/// Rounds: values[first + i] = from[i], for i < count.
 template <class F>
 __attribute__((noinline)) void round_to(void* values, ValueType type, std::int64_t first,
                                         std::int64_t count, const float* from) {
@@ -169,7 +169,7 @@ __attribute__((noinline)) void round_to(void* values, ValueType type, std::int64
   }
 }
 
-/// Elements [first, first + count) in fp32: where they lie, or widened into `room`.
+/// Elements [first, first + count) in fp32: in place if they are fp32, else widened into `room`.
 template <class F>
 HIPRESS_LANES const float* in_fp32(const void* values, ValueType type, std::int64_t first,
                                    std::int64_t count, float* room) {
@@ -178,7 +178,7 @@ HIPRESS_LANES const float* in_fp32(const void* values, ValueType type, std::int6
   return room;
 }
 
-/// Elements that the loops below take at a time.
+/// Number of elements that the loops below process at a time.
 HIPRESS_LANES std::int64_t elements_at_once(ValueType type, std::int64_t elements) {
   return type == ValueType::kFloat32 ? elements : std::int64_t{kTileElements};
 }
@@ -196,11 +196,11 @@ HIPRESS_LANES void read_in_fp32(const void* values, ValueType type, std::int64_t
   }
 }
 
-/// What `write` needs to find where it writes.
+/// Previous content that `write` needs: none, or the current elements.
 enum class Before { kUnknown, kThere };
 
-/// Calls `write(results, first, count)` likewise, for what becomes of the elements. They are there
-/// for it to read if it asks for that.
+/// Calls `write(results, first, count)` in the same way, to produce the elements. With
+/// Before::kThere, `results` holds the current elements.
 template <class F, class Write>
 HIPRESS_LANES void write_in_fp32(void* values, ValueType type, std::int64_t elements, Before before,
                                  const Write& write) {

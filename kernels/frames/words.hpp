@@ -6,11 +6,12 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
 
-/// Words of 32 elements as the host loops hold them, loaded and stored apart from the arithmetic.
-/// Whatever is not forced inline is a template on F: see host/loops_body.hpp.
+/// Words of 32 elements in registers, as host loops use them, with loads and stores separate from
+/// the arithmetic. Every function that is not forced inline is a template on F; see
+/// host/loops_body.hpp.
 namespace hipress::kernels {
 
-/// A slice's results of this many elements are written past the caches.
+/// Slices with at least this many elements are written past the caches.
 inline constexpr std::int64_t kStreamElements = std::int64_t{1} << 20;
 
 template <class F>
@@ -21,13 +22,13 @@ struct Word {
   F part[kVectors<F>];
 };
 
-/// Asks for the word that is a tile further on: processors look ahead too little where the
-/// arithmetic of a word takes long. Addresses behind the end do no harm.
+/// Prefetches the word one tile ahead: processors prefetch too little where a word takes much
+/// arithmetic. Addresses past the end are harmless.
 HIPRESS_LANES void prefetch_word(const float* word) {
   for (const int line : {0, 16}) __builtin_prefetch(word + 1024 + line);
 }
 
-/// The first `count` floats at `from`, then zeros.
+/// Loads the first `count` floats at `from`, then zeros.
 template <class F>
 __attribute__((noinline)) Word<F> load_part_of_word(const float* from, int count) {
   float padded[kWordElements] = {};
@@ -58,7 +59,8 @@ HIPRESS_LANES void store_word(float* to, const Word<F>& word, int count) {
   for (int v = 0; v < kVectors<F>; ++v) store(to + v * Lanes<F>::kWidth, word.part[v]);
 }
 
-/// Large results whose place is aligned to a vector go past the caches: nobody reads them soon.
+/// True for large results aligned to a vector: they are written past the caches, as they are not
+/// read again soon.
 template <class F>
 HIPRESS_LANES bool should_stream(const float* values, std::int64_t elements) {
   return elements >= kStreamElements && reinterpret_cast<std::uintptr_t>(values) % sizeof(F) == 0;

@@ -14,17 +14,17 @@
 #include "kernels/host/quantizer_body.hpp"
 #include "kernels/host/rotation.hpp"
 
-/// The frame around a quantiser of blocks on a CPU, for float lanes F. Included by the files of one
-/// algorithm only, each compiled for its own instruction set: whatever is not forced inline here
-/// must be a template on Algorithm and F, so that no function compiled for one instruction set can
-/// stand in for another's.
+/// The frame around a block quantiser on a CPU, for float lanes F. Included only by the files of
+/// one algorithm, each compiled for its own instruction set. Every function that is not forced
+/// inline must be a template on Algorithm and F, so that the linker cannot replace a function by
+/// one compiled for another instruction set.
 ///
-/// A block fits the L1 cache, so it is read from memory only once, to be measured; it is still in
-/// the cache when it is coded. Error feedback takes a second pass over the slice, because one NaN
-/// at its end must leave the whole residual as it was.
+/// A block fits the L1 cache, so it is read from memory once, for measuring, and coded from the
+/// cache. Error feedback takes a second pass over the slice, because one NaN at its end must leave
+/// the whole residual unchanged.
 namespace hipress::kernels {
 
-/// Elements of the block whose first element is number `first` of a slice.
+/// Number of elements of the block that begins at element `first` of a slice.
 template <class Algorithm>
 HIPRESS_LANES int elements_in_block(const Algorithm& algorithm, std::int64_t elements,
                                     std::int64_t first) {
@@ -32,7 +32,7 @@ HIPRESS_LANES int elements_in_block(const Algorithm& algorithm, std::int64_t ele
   return static_cast<int>(left < size ? left : size);
 }
 
-/// Decoded words of one block of a message, before they are rotated back.
+/// Decodes one block of a message word by word, before the rotation back.
 template <class Algorithm, class F>
 class BlockReader {
  public:
@@ -131,7 +131,8 @@ class BlockEncoder {
            block * Algorithm::kSent * static_cast<std::int64_t>(sizeof(float));
   }
 
-  /// A block's values as the program sees them: those of unrotated_values(), rotated.
+  /// A block's values as the program gets them: unrotated_values(), rotated if the algorithm
+  /// rotates.
   HIPRESS_LANES const float* values_of(std::int64_t first, int count, float* room, U& flags) const {
     const float* const values = unrotated_values(first, count, room, flags);
     if (!algorithm_.rotates()) return values;
@@ -142,8 +143,8 @@ class BlockEncoder {
     return room;
   }
 
-  /// A block's values v: where they lie if they are the inputs as they are, else in `room`. Where a
-  /// residual is added, which keeps v finite, adds the inputs' flags to `flags`.
+  /// A block's values v: the inputs in place if they need no arithmetic, else computed in `room`.
+  /// With a residual, which keeps v finite, adds the inputs' non-finite flags to `flags`.
   HIPRESS_LANES const float* unrotated_values(std::int64_t first, int count, float* room,
                                               U& flags) const {
     const float* const inputs = in_fp32<F>(item_.values, item_.type, first, count, room);
@@ -164,7 +165,7 @@ class BlockEncoder {
     return room;
   }
 
-  /// The values to which a block of this message decodes, in `room`.
+  /// Decodes a block of this message into `room`.
   HIPRESS_LANES void decode_own(std::int64_t block, int count, float* room) const {
     const BlockReader<Algorithm, F> read(algorithm_, item_.message, layout_, block);
     for (int i = 0; i < count; i += kWordElements) {
@@ -173,7 +174,8 @@ class BlockEncoder {
     if (algorithm_.rotates()) rotate_block<F>(room, count);
   }
 
-  /// Adds to `flags` those of what a block decodes to: a residual must stay finite.
+  /// Adds the non-finite flags of a block's decoded values to `flags`, because a residual must stay
+  /// finite.
   HIPRESS_LANES void look_at_decoded(std::int64_t block, int count, U& flags) const {
     if constexpr (Algorithm::kErrorFeedback) {
       alignas(64) float decoded[kMaxBlock];
@@ -185,7 +187,7 @@ class BlockEncoder {
     }
   }
 
-  /// Residual = v less what the message decodes to.
+  /// Residual = v minus the decoded message.
   HIPRESS_LANES void update_residual() const {
     if constexpr (Algorithm::kErrorFeedback) {
       alignas(64) float room[kMaxBlock], decoded[kMaxBlock];
@@ -206,7 +208,7 @@ class BlockEncoder {
     }
   }
 
-  /// What a block's reductions come to; adds to `flags`.
+  /// Results of a block's reductions; adds non-finite flags to `flags`.
   HIPRESS_LANES auto measured(const float* values, std::int64_t first, int count, U& flags) const {
     WordPartials<Partial, F> found;
     for (Partial& part : found.part) part = Partial::identity();
@@ -286,7 +288,7 @@ class BlockDecoder {
         own_(Divisor::of(item.own_divisor)),
         sum_(Divisor::of(item.sum_divisor)) {}
 
-  /// The number of the first message that is damaged; as many as there are if none is.
+  /// Index of the first damaged message, or the number of messages.
   HIPRESS_LANES std::size_t first_damaged() const {
     for (std::size_t i = 0; i < item_.messages.size(); ++i) {
       QuantizerHeader header;
@@ -333,7 +335,7 @@ class BlockDecoder {
     for (int i = 0; i < count; ++i) values[i] = with;
   }
 
-  /// values = what the block of a message decodes to.
+  /// Decodes the block of a message into `values`.
   HIPRESS_LANES void write(const Reader& read, float* values, int count, bool streams) const {
     const int full = count / kWordElements;
     if (streams) {
@@ -357,7 +359,7 @@ class BlockDecoder {
     if (algorithm_.rotates()) rotate_block<F>(values, count);
   }
 
-  /// values = (values / own + what the words are) / sum.
+  /// values = (values / own + words) / sum.
   template <class Words>
   HIPRESS_LANES void add(const Words& words, float* values, int count, const Divisor& own,
                          const Divisor& sum) const {
@@ -429,7 +431,7 @@ __attribute__((noinline)) std::size_t decode_blocks(const Algorithm& algorithm,
   return damaged;
 }
 
-/// The functions of a quantiser of blocks' CompiledAlgorithm, with lanes F.
+/// Functions of a block quantiser's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
 struct HostBlockFunctions : BoundFunctions<Algorithm, F> {
   using BoundFunctions<Algorithm, F>::algorithm;

@@ -5,8 +5,8 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/frames/words.hpp"
 
-/// Codes of a word of 32 elements as bytes, as halves of bytes, or as bit planes
-/// (frames/block_quantizer.hpp says which).
+/// Codes of a word of 32 elements as bytes, half bytes or bit planes, as defined in
+/// frames/block_quantizer.hpp.
 namespace hipress::kernels {
 
 HIPRESS_LANES void load_8(const std::uint8_t* from, std::uint32_t& to) { to = *from; }
@@ -28,7 +28,7 @@ HIPRESS_LANES void load_8(const std::uint8_t* from, UnsignedVector& to) {
 #endif
 }
 
-/// The lowest byte of each lane; the values are below 256.
+/// Stores the lowest byte of each lane; the values must be below 256.
 HIPRESS_LANES void store_8(std::uint8_t* to, UnsignedVector value) {
 #if defined(__AVX512F__)
   _mm_storeu_si128((__m128i*)to, _mm512_cvtepi32_epi8((__m512i)value));

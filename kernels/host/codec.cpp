@@ -17,7 +17,7 @@ namespace hipress::kernels {
 
 namespace {
 
-/// Messages have the length that an encode gives them.
+/// Throws std::runtime_error if a message's length is not that of an encode.
 void require_lengths(const DecodeItem& item, std::string_view name, std::int64_t expected_bytes) {
   for (std::size_t i = 0; i < item.messages.size(); ++i) {
     if (item.message_bytes[i] != expected_bytes) {
@@ -67,7 +67,7 @@ class HostAlgorithm : public AlgorithmCodec {
  private:
   [[noreturn]] void refuse(const DecodeItem& item, std::size_t damaged) const {
     throw std::runtime_error(
-        fmt::format("{}: damaged message: message {} is none of a slice of {} elements",
+        fmt::format("{}: damaged message: message {} does not fit a slice of {} elements",
                     program_.name, damaged, item.elements));
   }
 
@@ -158,7 +158,7 @@ void merge(std::span<const void* const> others, std::int64_t elements, void* val
     for (const void* other : others) floats.push_back(static_cast<const float*>(other));
     return merge(floats, elements, static_cast<float*>(values), own_divisor, sum_divisor);
   }
-  // Arrays of 16-bit numbers are what casts have for messages.
+  // Messages of casts are arrays of 16-bit numbers, so the cast decoder adds them up.
   std::vector<const std::byte*> messages;
   for (const void* other : others) messages.push_back(static_cast<const std::byte*>(other));
   DecodeItem item;

@@ -7,8 +7,8 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/host/isa.hpp"
 
-/// The Codec interface over compiled algorithms and the host loops; registry/registry.cpp makes
-/// these.
+/// Codecs of compiled algorithms and casts on CPUs, over the host loops; made by
+/// registry/registry.cpp.
 namespace hipress::kernels {
 
 template <class Format>
@@ -19,12 +19,12 @@ constexpr CodecTraits cast_traits() {
   return traits;
 }
 
-/// An algorithm on the CPU. `program` is its code for `isa` and must outlive the codec; `values`
-/// are its parameters.
+/// Makes the codec of an algorithm on the CPU. `program` is its code for `isa` and must outlive the
+/// codec; `values` are its parameters.
 std::unique_ptr<Codec> make_host_algorithm(const CompiledAlgorithm& program, const double* values,
                                            Isa isa);
 
-/// A cast on the CPU, with the loops of `isa`.
+/// Makes the codec of a cast on the CPU, with the loops of `isa`.
 template <class Format>
 std::unique_ptr<Codec> make_host_cast(Isa isa);
 

@@ -3,13 +3,14 @@
 #include "kernels/host/quantizer_body.hpp"
 #include "kernels/host/sparsifier_body.hpp"
 
-/// HIPRESS_EXPORT_QUANTIZER(SYMBOL, "name", Algorithm, …parameters), or HIPRESS_EXPORT_ARRAYS, ends
-/// a file of generated code. The file is compiled once per instruction set; what it defines is
+/// A file of generated code ends with HIPRESS_EXPORT_QUANTIZER(SYMBOL, "name", Algorithm,
+/// parameters, count), or the macro of another kind. The file is compiled once per instruction set
+/// and defines
 ///
 ///   extern "C" const CompiledAlgorithm SYMBOL_ISA;
 ///
-/// SYMBOL begins with hipress_, as no macro does.
-/// ISA follows from the compiler's flags, except that HIPRESS_SCALAR asks for the plain loops.
+/// SYMBOL begins with hipress_, which no macro does. ISA follows from the compiler's flags;
+/// HIPRESS_SCALAR selects the scalar loops.
 namespace hipress::kernels {
 
 #if defined(HIPRESS_SCALAR)
@@ -36,7 +37,7 @@ using ExportLanes = FloatVector;
 #define HIPRESS_PROGRAM_SYMBOL(SYMBOL) HIPRESS_JOIN(SYMBOL##_, HIPRESS_ISA)
 #endif
 
-/// PARAMETERS is an array of DeclaredParameter that holds COUNT of them.
+/// PARAMETERS is an array of COUNT DeclaredParameters.
 #define HIPRESS_EXPORT_ALGORITHM_(SYMBOL, TABLE)                                      \
   extern "C" {                                                                        \
   extern const ::hipress::kernels::CompiledAlgorithm HIPRESS_PROGRAM_SYMBOL(SYMBOL);  \
@@ -56,8 +57,8 @@ using ExportLanes = FloatVector;
       SYMBOL, (::hipress::kernels::host_sparsifier<ALGORITHM, ::hipress::kernels::ExportLanes>( \
                   NAME, PARAMETERS, COUNT)))
 
-/// Programs of arrays use the standard library, whose functions the linker shares between files. So
-/// what is compiled for AVX2 and AVX-512 stands for the portable code.
+/// Array programs use the standard library, whose functions the linker shares between files. So the
+/// AVX2 and AVX-512 builds refer to the portable code.
 #if defined(HIPRESS_PLUGIN) || defined(HIPRESS_SCALAR) || \
     (!defined(__AVX512F__) && !defined(__AVX2__))
 #define HIPRESS_EXPORT_ARRAYS(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \

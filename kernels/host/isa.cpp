@@ -9,7 +9,7 @@ namespace hipress::kernels {
 namespace {
 
 #ifdef __x86_64__
-/// clang 14 does not know has_f16c().
+/// Replaces __builtin_cpu_supports("f16c"), which clang 14 lacks.
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;

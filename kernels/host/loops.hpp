@@ -6,14 +6,13 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/host/isa.hpp"
 
-/// The loops that run on a CPU, one copy per instruction set (isa_*.cpp), and the choice among
-/// them.
+/// The loops on CPUs, one copy per instruction set (isa_*.cpp), and the choice among them.
 namespace hipress::kernels {
 
-/// One message that is decoded: its planes, and the value of each code.
+/// One message to decode: its planes, and the value of each code.
 struct PlaneSource {
   const std::uint32_t* planes = nullptr;
-  const float* levels = nullptr;  ///< at least 16 floats may be read
+  const float* levels = nullptr;  ///< must have at least 16 readable floats
 };
 
 /// Tags, one per Isa.
@@ -22,9 +21,9 @@ struct PortableIsa {};
 struct Avx2Isa {};
 struct Avx512Isa {};
 
-/// The caller has checked lengths and headers; nothing here throws or allocates. Arrays are passed
-/// as pointer and count, not as a type of the standard library: its functions would be compiled
-/// here for one instruction set, and could end up serving another.
+/// Requires checked lengths and headers; nothing here throws or allocates. Arrays are passed as
+/// pointer and count, because functions of a standard-library type would be compiled here for one
+/// instruction set, and the linker could use them for another.
 template <class IsaTag>
 struct HostLoops {
   /// Every source has codes of `planes` bits.

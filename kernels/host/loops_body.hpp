@@ -8,22 +8,22 @@
 #include "kernels/frames/words.hpp"
 #include "kernels/host/loops.hpp"
 
-/// The bodies of the host loops that serve every algorithm, for float lanes F. Included by
-/// isa_*.cpp only, each compiled for its own instruction set: whatever is not forced inline here
-/// must be a template on F, so that no function compiled for one instruction set can stand in for
-/// another's.
+/// Bodies of the host loops that serve every algorithm, for float lanes F. Included only by
+/// isa_*.cpp, each compiled for its own instruction set. Every function that is not forced inline
+/// must be a template on F, so that the linker cannot replace a function by one compiled for
+/// another instruction set.
 namespace hipress::kernels {
 
 // ---- decoding, merging and casting ----
 
-/// x = x / divisor, where that changes anything.
+/// x = x / divisor, unless the divisor is 1.
 template <class F>
 HIPRESS_LANES void divide(Word<F>& word, const Divisor& divisor) {
   if (!divisor.divides) return;
   for (F& part : word.part) part = divisor(part);
 }
 
-/// Decoded words of one message of planes.
+/// Decodes the words of a message of bit planes.
 template <class F, int kPlanes>
 struct PlaneReader {
   const std::uint32_t* planes;
@@ -39,7 +39,7 @@ struct PlaneReader {
   }
 };
 
-/// Decoded words of one message of casts.
+/// Decodes the words of a cast message.
 template <class F, class Format>
 struct CastReader {
   const std::uint16_t* codes;
@@ -49,7 +49,7 @@ struct CastReader {
   }
 };
 
-/// Words of an array as they are.
+/// Reads the words of an fp32 array.
 template <class F>
 struct RawReader {
   const float* values;
@@ -59,7 +59,7 @@ struct RawReader {
   }
 };
 
-/// x = d, for a slice's elements from word `first_word` on: they are to lie at `values`.
+/// x = d, for a slice's elements from word `first_word` on, written to `values`.
 template <class F, class Reader>
 HIPRESS_LANES void overwrite(const Reader& reader, std::int64_t first_word, float* values,
                              std::int64_t elements) {
@@ -86,8 +86,8 @@ struct Divisors {
   Divisor sum;
 };
 
-/// Adds word `word` of d1, d2 … given by readers(0), readers(1) … to x, which lies at `values`,
-/// between the divisions.
+/// Adds word `word` of d1, d2 …, read by readers(0), readers(1) …, to x at `values`, between the
+/// divisions.
 template <class F, class Readers>
 HIPRESS_LANES void add_up_word(const Readers& readers, std::size_t count_of_readers,
                                std::int64_t word, int count, float* values,
@@ -102,7 +102,7 @@ HIPRESS_LANES void add_up_word(const Readers& readers, std::size_t count_of_read
   store_word(values, sum, count);
 }
 
-/// For a slice's elements from word `first_word` on, which lie at `values`.
+/// The same for a slice's elements from word `first_word` on, at `values`.
 template <class F, class Readers>
 HIPRESS_LANES void add_up(const Readers& readers, std::size_t count_of_readers,
                           std::int64_t first_word, float* values, std::int64_t elements,
@@ -118,7 +118,7 @@ HIPRESS_LANES void add_up(const Readers& readers, std::size_t count_of_readers,
   }
 }
 
-/// What an item asks for, of messages read by readers(0), readers(1) …
+/// Decodes an item's messages, which readers(0), readers(1) … read, and overwrites or adds.
 template <class F, class Readers>
 HIPRESS_LANES void decode_with(const Readers& readers, std::size_t count, const DecodeItem& item) {
   const Divisors divisors{Divisor::of(item.own_divisor), Divisor::of(item.sum_divisor)};
@@ -171,7 +171,7 @@ HIPRESS_LANES void encode_cast_slice(const EncodeItem& item) {
           cast_word(values + full_words * kWordElements, first_word + full_words, rest);
         }
       });
-  // An odd length is rounded up with a zero, so that the message is a multiple of 4 bytes.
+  // Pad an odd length with a zero, so that the message is a multiple of 4 bytes.
   if (item.elements % 2 != 0) codes[item.elements] = 0;
 }
 

@@ -11,10 +11,10 @@
 #include "kernels/frames/typed_values.hpp"
 #include "kernels/frames/words.hpp"
 
-/// The frame around a quantiser on a CPU, for float lanes F. Included by the files of one algorithm
-/// only, each compiled for its own instruction set: whatever is not forced inline here must be a
-/// template on Algorithm and F, so that no function compiled for one instruction set can stand in
-/// for another's.
+/// The frame around a quantiser on a CPU, for float lanes F. Included only by the files of one
+/// algorithm, each compiled for its own instruction set. Every function that is not forced inline
+/// must be a template on Algorithm and F, so that the linker cannot replace a function by one
+/// compiled for another instruction set.
 namespace hipress::kernels {
 
 // ---- reductions over a slice, in the order of frames/reduction.hpp ----
@@ -39,7 +39,7 @@ struct RotateLanes {
   HIPRESS_LANES auto operator()(auto lanes) const { return rotate_lanes<kBy>(lanes); }
 };
 
-/// Lanes l and l + kBy, then l + kBy / 2 …: the result is in lane 0.
+/// Combines lanes l and l + kBy, then l + kBy / 2 …; the result is in lane 0.
 template <class F, int kBy, class Partial>
 HIPRESS_LANES auto combine_within(Partial partial) {
   if constexpr (Lanes<F>::kWidth == 1) {
@@ -60,7 +60,7 @@ HIPRESS_LANES auto combine_lanes(WordPartials<Partial, F> word) {
   return combine_within<F, Lanes<F>::kWidth / 2>(word.part[0]);
 }
 
-/// The lanes of vector v of a word of which `count` elements belong to the slice.
+/// Mask of the lanes of vector v in a word of which `count` elements belong to the slice.
 template <class F>
 HIPRESS_LANES MaskLanes<F> lanes_inside(int v, int count) {
   const int inside = count - v * Lanes<F>::kWidth;
@@ -68,18 +68,18 @@ HIPRESS_LANES MaskLanes<F> lanes_inside(int v, int count) {
               broadcast_bits<F>(static_cast<std::uint32_t>(inside > 0 ? inside : 0)));
 }
 
-/// What an encode does about the residual.
+/// Treatment of the residual by an encode.
 enum class Feedback {
   kNone,
-  kAtOnce,    ///< brings it up to date: needs the levels, and a pass that knows of no NaN
-  kDeferred,  ///< leaves v in its place
+  kAtOnce,    ///< updates it, which needs the levels, and a prior pass that found no NaN
+  kDeferred,  ///< stores v in its place
 };
 
-/// The encoder of one slice with codes of kPlanes bits.
+/// Encoder of one slice with codes of kPlanes bits.
 ///
-/// Measuring passes come first. The codes are made in the first pass in which everything they need
-/// is known, or in a last pass of their own. A residual that is updated at once always needs that
-/// last pass, because one NaN at the end of the slice must leave the whole residual as it was.
+/// Measuring passes come first. The codes are made in the first pass in which all their inputs are
+/// known, or in a last pass of their own. A residual updated at once always needs that last pass,
+/// because one NaN at the end of the slice must leave the whole residual unchanged.
 template <class Algorithm, class F, int kPlanes, Feedback kFeedback>
 class SliceEncoder {
  public:
@@ -143,7 +143,8 @@ class SliceEncoder {
   using Coder = decltype(std::declval<const Algorithm&>().coder(std::declval<const Scalars&>(),
                                                                 std::declval<const DrawStream&>()));
 
-  /// All measuring passes from kPass on; false, after the first, if the slice is not finite.
+  /// Runs all measuring passes from kPass on. Returns false after the first if the slice is not
+  /// finite.
   template <int kPass>
   HIPRESS_LANES bool measure_all(Scalars& scalars) {
     if constexpr (kPass < Algorithm::kPasses) {
@@ -157,14 +158,14 @@ class SliceEncoder {
     }
   }
 
-  /// Measuring pass kPass over the words of one tile; kFull promises that the slice has all of it.
+  /// Measuring pass kPass over the words of one tile. kFull: the whole tile is inside the slice.
   template <int kPass, bool kFull>
   struct MeasureRow {
     const SliceEncoder& encoder;
     const Measure<kPass> measure;
     const Coder coder;
     std::int64_t first_word;
-    const float* const inputs;  ///< of the tile
+    const float* const inputs;  ///< the tile's inputs
     U flags = {};               ///< non_finite_flag of the inputs
 
     static constexpr bool kCodes = kCodesInMeasuring && kPass == Algorithm::kCodesAfter;
@@ -206,7 +207,7 @@ class SliceEncoder {
     }
   };
 
-  /// Partials of one tile; adds to `flags`. `room` is for a tile in fp32.
+  /// Partials of one tile; adds to `flags`. `room` holds a tile in fp32.
   template <int kPass, bool kFull>
   HIPRESS_LANES Partial<kPass, double> measure_tile(std::int64_t tile, const Scalars& scalars,
                                                     U& flags, float* room) const {
@@ -224,8 +225,8 @@ class SliceEncoder {
     return found.template each<double>(Widen());
   }
 
-  /// The same tree in double precision, where the sums of a tile of finite floats cannot overflow.
-  /// Takes a copy of the encoder, whose members can then stay in registers elsewhere.
+  /// The same tree in double precision, which cannot overflow for a tile of finite floats. Takes a
+  /// copy of the encoder, so that the original's members can stay in registers.
   template <int kPass>
   __attribute__((noinline)) static Partial<kPass, double> measure_tile_in_double(
       SliceEncoder encoder, std::int64_t tile, Scalars scalars) {
@@ -248,15 +249,15 @@ class SliceEncoder {
     return combine_lanes<double>(rows[0]);
   }
 
-  /// One element's v, in or after a measuring pass over it: deferred feedback has stored it by
-  /// then.
+  /// Value v of an element, in or after a measuring pass over it; deferred feedback has stored it
+  /// by then.
   HIPRESS_LANES float value_now(std::int64_t element) const {
     if constexpr (kFeedback == Feedback::kDeferred) return item_.state.data[element];
     return rule_(load_value(item_.values, item_.type, element),
                  kResidual ? item_.state.data[element] : 0.0f);
   }
 
-  /// The whole of measuring pass kPass.
+  /// Runs measuring pass kPass over the slice.
   template <int kPass>
   HIPRESS_LANES Partial<kPass, double> measure_slice(const Scalars& scalars, U& flags) const {
     const std::int64_t full_tiles = item_.elements / kTileElements;
@@ -277,7 +278,7 @@ class SliceEncoder {
     return slice;
   }
 
-  /// The last pass: codes, and the residual where it is brought up to date at once.
+  /// The last pass: makes the codes, and the residual with Feedback::kAtOnce.
   HIPRESS_LANES void encode(const Scalars& scalars, const Wire& wire) const {
     const Coder coder = algorithm_.coder(scalars, draws_);
     float levels[1 << kPlanes] = {};
@@ -298,7 +299,7 @@ class SliceEncoder {
     read_in_fp32<F>(item_.values, item_.type, item_.elements, encode_words);
   }
 
-  /// Word `word` of the slice, whose inputs lie at `values`.
+  /// Encodes word `word` of the slice, whose inputs are at `values`.
   HIPRESS_LANES void encode_word(const float* values, std::int64_t word, int count,
                                  const Coder& coder, const float* levels) const {
     const Word<F> inputs = load_word<F>(values, count);
@@ -327,7 +328,8 @@ class SliceEncoder {
     }
   }
 
-  /// What the state makes the residual now: itself, or less what the last message said.
+  /// The residual: the state, minus the level of the last message if that is still to be
+  /// subtracted.
   HIPRESS_LANES F owed_residual(F state, std::int64_t element) const {
     if constexpr (kFeedback == Feedback::kDeferred) {
       MaskLanes<F> codes[kPlanes];
@@ -338,7 +340,7 @@ class SliceEncoder {
     }
   }
 
-  /// After a pass that met a NaN or infinity: residuals again where it stored v.
+  /// Restores the residual after a pass that met a NaN or infinity and stored v.
   HIPRESS_LANES void put_back() const {
     read_in_fp32<F>(
         item_.values, item_.type, item_.elements,
@@ -374,7 +376,8 @@ class SliceEncoder {
   const ValueRule rule_;
   const DrawStream draws_;
   std::uint32_t* const planes_;
-  float owed_[1 << kPlanes] = {};  ///< levels of the message that the state still owes
+  /// Levels of the message that is still to be subtracted from the state.
+  float owed_[1 << kPlanes] = {};
 };
 
 template <class Algorithm, class F, int kPlanes, Feedback kFeedback>
@@ -402,7 +405,7 @@ HIPRESS_LANES void encode_slice(const Algorithm& algorithm, const EncodeItem& it
   run_encoder<Algorithm, F, kPlanes, Feedback::kNone>(algorithm, item);
 }
 
-/// What Codec::settle() does with one slice.
+/// Codec::settle() for one slice.
 template <class Algorithm, class F, int kPlanes = Algorithm::kMinPlanes>
 HIPRESS_LANES void settle_slice(const Algorithm& algorithm, const State& state,
                                 std::int64_t elements) {
@@ -430,7 +433,7 @@ HIPRESS_LANES void settle_slice(const Algorithm& algorithm, const State& state,
   }
 }
 
-/// The functions of a quantiser's CompiledAlgorithm, with lanes F.
+/// Functions of a quantiser's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
 struct HostQuantizerFunctions : BoundFunctions<Algorithm, F> {
   using BoundFunctions<Algorithm, F>::algorithm;

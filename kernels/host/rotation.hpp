@@ -5,15 +5,15 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/frames/block_quantizer.hpp"
 
-/// The rotation of a block, as frames/block_quantizer.hpp defines it. Whatever is not forced inline
-/// here is a template on F: see host/loops_body.hpp.
+/// Rotation of a block, as defined in frames/block_quantizer.hpp. Every function that is not forced
+/// inline is a template on F; see host/loops_body.hpp.
 namespace hipress::kernels {
 
-/// Lanes l and l ^ kApart become their sum and their difference.
+/// Replaces lanes l and l ^ kApart by their sum and their difference.
 template <int kApart, class F>
 HIPRESS_LANES F butterfly(F value) {
   constexpr int kWidth = Lanes<F>::kWidth;
-  // The second of a pair is subtracted: its sign is turned, then both are added.
+  // To subtract the second of a pair, flip its sign, then add.
   constexpr int kShift = 31 - __builtin_ctz(static_cast<unsigned>(kApart));
   const UnsignedLanes<F> sign = (lane_numbers<F>() & static_cast<std::uint32_t>(kApart)) << kShift;
   const F partner = [&]<int... kLane>(std::integer_sequence<int, kLane...>)
@@ -33,7 +33,7 @@ HIPRESS_LANES F butterflies(F value) {
   }
 }
 
-/// One group, whose size is a power of two.
+/// Rotates one group; its size is a power of two.
 template <class F>
 HIPRESS_LANES void rotate_group(float* values, int size) {
   constexpr int kWidth = Lanes<F>::kWidth;

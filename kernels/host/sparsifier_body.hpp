@@ -13,14 +13,14 @@
 #include "kernels/frames/typed_values.hpp"
 #include "kernels/frames/words.hpp"
 
-/// The frame around a sparsifier on a CPU, for float lanes F. Included by the files of one
-/// algorithm only, each compiled for its own instruction set: whatever is not forced inline here
-/// must be a template on F, so that no function compiled for one instruction set can stand in for
-/// another's.
+/// The frame around a sparsifier on a CPU, for float lanes F. Included only by the files of one
+/// algorithm, each compiled for its own instruction set. Every function that is not forced inline
+/// must be a template on F, so that the linker cannot replace a function by one compiled for
+/// another instruction set.
 namespace hipress::kernels {
 
-/// Memory of a thread for the entries that a first pass collects; kept, since asking the system
-/// for it costs as much as the pass.
+/// Thread-local memory for the entries that a first pass collects. It is reused, because allocating
+/// it takes as long as the pass.
 template <class F>
 class SparsifierScratch {
  public:
@@ -42,7 +42,7 @@ class SparsifierScratch {
     return mine.data_;
   }
 
-  /// Does not keep more than 256 MiB.
+  /// Frees the memory if it exceeds 256 MiB.
   static void give_back() {
     SparsifierScratch& mine = of_thread();
     if (mine.count_ <= std::int64_t{1} << 26) return;
@@ -61,15 +61,15 @@ class SparsifierScratch {
   std::int64_t count_ = 0;
 };
 
-/// The rank-th largest of `count` keys, and how many are larger.
+/// The rank-th largest key, and the number of larger ones.
 struct RankedKey {
   std::uint32_t key = 0;
   std::int64_t larger = 0;
 };
 
-/// Found by a histogram of all keys, from the smallest to the largest, then by a histogram of the
-/// keys in the bin that holds the rank-th, and so on. `each(f)` calls f(key) for every key. `rank`
-/// is at least 1, and there are at least `rank` keys.
+/// Finds the rank-th largest key: by a histogram of all keys, then a histogram of the keys in the
+/// bin that holds it, and so on. `each(f)` calls f(key) for every key. Requires 1 ≤ `rank` ≤ number
+/// of keys.
 template <class F, class Each>
 __attribute__((noinline)) RankedKey ranked_key(std::int64_t rank, const Each& each) {
   constexpr int kBits = 11;
@@ -96,7 +96,7 @@ __attribute__((noinline)) RankedKey ranked_key(std::int64_t rank, const Each& ea
   return {lowest, rank - left};
 }
 
-/// The encoder of one slice. kKept: it has its states; otherwise they are 0 and not kept.
+/// Encoder of one slice. kKept: states exist and are updated; otherwise they are 0 and not kept.
 template <class Algorithm, class F, bool kKept>
 class SparsifierEncoder {
  public:
@@ -125,8 +125,9 @@ class SparsifierEncoder {
  private:
   static constexpr int kArrays = kSparsifierArrays<Algorithm>;
   static constexpr int kResidual = Algorithm::kErrorFeedback ? 1 : 0;
-  static constexpr std::uint32_t kAboveAll = 0x7f800000u;  ///< a magnitude_key that none reaches
-  static constexpr int kSpare = 2 * kWordElements;  ///< entries that may be written past the room
+  static constexpr std::uint32_t kAboveAll = 0x7f800000u;  ///< above every magnitude_key
+  /// Entries that may be written past the capacity.
+  static constexpr int kSpare = 2 * kWordElements;
   static constexpr int kMaxArrays = kArrays > 0 ? kArrays : 1;
   static constexpr bool kStored = kKept && kScoreArray<Algorithm> >= 0;
   using U = UnsignedLanes<F>;
@@ -162,9 +163,9 @@ class SparsifierEncoder {
     return bits_of_mask(has_bit(flags, 0x80000000u)) == 0;
   }
 
-  // ---- entries, before states are brought up to date ----
+  // ---- entries, before states are updated ----
 
-  /// An element's entry; states are left as they are.
+  /// Computes an element's entry without updating states.
   HIPRESS_LANES float entry(std::int64_t element) const {
     float state[kMaxArrays] = {};
     if constexpr (kKept) {
@@ -176,13 +177,13 @@ class SparsifierEncoder {
     return selection_.template of<float>(value, state + kResidual);
   }
 
-  /// The same once they are up to date.
+  /// The same once states are up to date.
   HIPRESS_LANES float entry_now(std::int64_t element) const {
     if constexpr (kStored) return array(kScoreArray<Algorithm>)[element];
     return entry(element);
   }
 
-  /// What the last encode of the slice left.
+  /// Hint of the last encode of the slice, or all zeros.
   HIPRESS_LANES SparsifierHint last_hint() const {
     SparsifierHint hint;
     if (item_.state.deferred != nullptr)
@@ -190,8 +191,8 @@ class SparsifierEncoder {
     return hint.magic == SparsifierHint::kMagic ? hint : SparsifierHint{};
   }
 
-  /// Where the first pass begins to collect: what the last encode found good, or what a sample
-  /// says. At least 1, so that no zero is collected.
+  /// Initial threshold of the first pass: the last encode's hint, else from a sample. At least 1,
+  /// so that no zero is collected.
   HIPRESS_LANES std::uint32_t first_threshold() const {
     if (count_ <= 0) return kAboveAll;
     if (const SparsifierHint hint = last_hint(); hint.threshold > 0) return hint.threshold;
@@ -202,7 +203,7 @@ class SparsifierEncoder {
 
   HIPRESS_LANES static std::uint32_t at_least_one(std::uint32_t key) { return key < 1 ? 1 : key; }
 
-  /// One element of every kSample-th part of the slice, chosen by a hash.
+  /// Threshold from a sample: one element of each of kSample parts of the slice, chosen by a hash.
   template <class Entry>
   HIPRESS_LANES std::uint32_t sampled_threshold(const Entry& entry) const {
     const std::int64_t part = item_.elements / SelectionPlan::kSample;
@@ -217,9 +218,10 @@ class SparsifierEncoder {
     return at_least_one(found.key);
   }
 
-  // ---- the pass that brings states up to date and collects entries ----
+  // ---- the pass that updates states and collects entries ----
 
-  /// False if the slice is not finite, which is found out here where there are no states.
+  /// Collects entries of at least `threshold` and updates states. Returns false if the slice is not
+  /// finite, which only this pass detects if there are no states.
   HIPRESS_LANES bool collect(std::uint32_t threshold) {
     threshold_ = threshold;
     collected_ = 0;
@@ -241,7 +243,7 @@ class SparsifierEncoder {
     return bits_of_mask(has_bit(flags, 0x80000000u)) == 0;
   }
 
-  /// The word that begins with element `first`, whose values lie at `from`.
+  /// Processes the word that begins with element `first`, whose inputs are at `from`.
   HIPRESS_LANES void collect_word(const float* from, std::int64_t first, int count, F& least,
                                   U& flags) {
     prefetch_word(from);
@@ -272,7 +274,7 @@ class SparsifierEncoder {
     take(chosen & first_bits(count), first, entries, least);
   }
 
-  /// Notes a word's chosen entries, and raises the threshold when there is no more room.
+  /// Appends a word's chosen entries; raises the threshold when they exceed the capacity.
   HIPRESS_LANES void take(std::uint32_t chosen, std::int64_t first, const Word<F>& entries,
                           F& least) {
     note(chosen, first, entries);
@@ -309,8 +311,8 @@ class SparsifierEncoder {
     }
   }
 
-  /// Leaves of the entries noted those that can still be among the ones to send: the largest, of
-  /// equal ones the first. Later ones must be larger.
+  /// Reduces the collected entries to the `count_` largest; lower indices win ties. Later entries
+  /// must then be larger.
   __attribute__((noinline)) void keep_largest() {
     const RankedKey least = ranked_entry(count_);
     std::int64_t ties = count_ - least.larger, kept = 0;
@@ -326,13 +328,13 @@ class SparsifierEncoder {
     threshold_ = least.key + 1;
   }
 
-  // ---- what is sent ----
+  // ---- the entries to send ----
 
-  /// Fewer than the entries wanted were collected though there are more: again, with a threshold
-  /// that a sample says now, or with none.
+  /// True if too few entries were collected although there may be more. The caller collects again,
+  /// with a sampled threshold or with none.
   HIPRESS_LANES bool missed() const { return collected_ < count_ && threshold_ > 1; }
 
-  /// Collects the entries, now that states are up to date, of at least a threshold.
+  /// Collects entries of at least a threshold again, with states up to date.
   HIPRESS_LANES void collect_again(std::uint32_t threshold) {
     if constexpr (!kStored) {
       collect(threshold);
@@ -354,7 +356,8 @@ class SparsifierEncoder {
     }
   }
 
-  /// Leaves exactly the right entries among those noted.
+  /// Makes sure that the collected entries include all entries to send. Returns the smallest key to
+  /// send; key 0 if all collected entries are sent.
   HIPRESS_LANES RankedKey settle_on() {
     if (missed() && plan_.sample_rank > 0) {
       collect_again(sampled_threshold([&](std::int64_t element) __attribute__((always_inline)) {
@@ -366,7 +369,7 @@ class SparsifierEncoder {
     return ranked_entry(count_);
   }
 
-  /// The rank-th largest of the entries noted.
+  /// The rank-th largest of the collected entries.
   HIPRESS_LANES RankedKey ranked_entry(std::int64_t rank) const {
     return ranked_key<F>(
         rank, [&](const auto& take) __attribute__((always_inline)) {
@@ -374,8 +377,9 @@ class SparsifierEncoder {
         });
   }
 
-  /// How the number of entries falls with their magnitude near the smallest one sent: as its
-  /// -exponent-th power, says what was collected between the threshold and that one.
+  /// Exponent of the tail near the smallest entry sent: the number of entries falls as the
+  /// -exponent-th power of their magnitude. Estimated from the entries between the threshold and
+  /// that entry.
   HIPRESS_LANES float tail_exponent(std::uint32_t least) const {
     constexpr float kUnknown = 8, kMin = 2, kMax = 100;
     const float more = static_cast<float>(collected_) / static_cast<float>(count_);
@@ -385,17 +389,17 @@ class SparsifierEncoder {
     return exponent < kMin ? kMin : exponent > kMax ? kMax : exponent;
   }
 
-  /// The factor by which the smallest sent entry will change until the next encode, given its
+  /// Expected factor by which the smallest sent entry changes until the next encode, given its
   /// change by `growth` since the last. Accumulators that began at zero grow by 2, 3/2, 4/3 …: 1 +
-  /// 1/(t + 1) follows 1 + 1/t. If they shrink, half of the change is taken to be chance.
+  /// 1/(t + 1) follows 1 + 1/t. If they shrink, half of the change is taken as chance.
   HIPRESS_LANES static float expected_growth(float growth) {
     if (growth <= 1) return 0.5f + 0.5f * growth;
     return 1 + 0.95f * (1 - 1 / (growth < 2 ? growth : 2));
   }
 
-  /// The threshold for the next encode, from the smallest entry that was sent (`least`; if it is 0,
+  /// Threshold for the next encode, from the smallest entry that was sent (`least`; if it is 0,
   /// from this encode's threshold). It aims at 1.5 times as many entries as are sent, and at a
-  /// larger multiple where few are sent, because small counts vary more.
+  /// larger multiple for small counts, because those vary more.
   HIPRESS_LANES SparsifierHint next_hint(std::uint32_t least) const {
     SparsifierHint hint{SparsifierHint::kMagic, 0, least > 0 ? least : threshold_};
     if (count_ < 1 || collected_ < count_) return hint;
@@ -420,7 +424,7 @@ class SparsifierEncoder {
     for (std::int64_t i = 0; i < collected_ && sent < count_; ++i) {
       const float value = values()[i];
       const std::uint32_t key = magnitude_key(value);
-      // Written in any case, kept by counting it: a branch would be guessed wrong.
+      // Always written, and kept by counting it: a branch would be mispredicted.
       to_indices[sent] = indices()[i];
       to_values[sent] = value;
       sent += key > least.key ? 1 : 0;
@@ -442,7 +446,7 @@ class SparsifierEncoder {
     }
   }
 
-  /// The header, and zeros where there are no entries.
+  /// Writes the header, and zeros in unused room.
   HIPRESS_LANES void finish(const SparsifierHeader& start) const {
     __builtin_memcpy(item_.message, &start, sizeof start);
     const std::int64_t room = sparsifier_array_bytes(count_), used = 4 * std::int64_t{start.count};
@@ -475,7 +479,7 @@ struct SparsifierEntries {
   const float* values = nullptr;
 };
 
-/// The functions of a sparsifier's CompiledAlgorithm, with lanes F.
+/// Functions of a sparsifier's CompiledAlgorithm, with lanes F.
 template <class Algorithm, class F>
 struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
   using BoundFunctions<Algorithm, F>::algorithm;
@@ -495,7 +499,8 @@ struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
     }
   }
 
-  /// Never more entries than the message has room for, whatever it says.
+  /// Locates a message's entries; their number is limited to the message's room, whatever the
+  /// header says.
   static SparsifierEntries entries_of(const Algorithm& algorithm, const std::byte* message,
                                       std::int64_t elements) {
     SparsifierHeader start;
@@ -507,12 +512,13 @@ struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
             reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(most))};
   }
 
-  /// Read once: a member may change what it sent while it is decoded, after it was found plausible.
+  /// Reads an index exactly once: a sender may change shared memory after the message was checked.
   static std::int64_t index_at(const SparsifierEntries& entries, std::int64_t k) {
     return __atomic_load_n(entries.indices + k, __ATOMIC_RELAXED);
   }
 
-  /// Whether an encode can have written a message, which has as many bytes as one.
+  /// True if the message, which has the right length, is a valid encoding of a slice of `elements`
+  /// elements.
   static bool plausible(const Algorithm& algorithm, const std::byte* message,
                         std::int64_t elements) {
     SparsifierHeader start;
@@ -574,8 +580,8 @@ struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
     return messages;
   }
 
-  /// Adds, or puts, what the messages have for elements [first, first + count), the first of which
-  /// lies at `values`.
+  /// Adds or stores the messages' entries for elements [first, first + count), the first of which
+  /// is at `values`.
   static void add_entries(const BoundAlgorithm& bound, const DecodeItem& item, float* values,
                           std::int64_t first, std::int64_t count) {
     const bool adds = item.mode == DecodeMode::kAdd;
@@ -593,7 +599,7 @@ struct HostSparsifierFunctions : BoundFunctions<Algorithm, F> {
     }
   }
 
-  /// The number of the first entry whose index is at least `index`.
+  /// Position of the first entry whose index is at least `index`.
   static std::int64_t first_from(const SparsifierEntries& entries, std::int64_t index) {
     std::int64_t begin = 0, end = entries.count;
     while (begin < end) {

@@ -5,32 +5,32 @@
 
 #include "kernels/codec/lanes.hpp"
 
-/// The canonical Huffman codes of the entropy coder (huffman.hpp), for hosts and for GPUs. Arrays
-/// of kSymbols are plain pointers here, since device code knows no std::array.
+/// Canonical Huffman codes of the entropy coder (huffman.hpp), for hosts and GPUs. Arrays of
+/// kSymbols are plain pointers here, since device code has no std::array.
 namespace hipress::kernels::lossless {
 
 inline constexpr int kMaxCodeBits = 11;
 inline constexpr int kTableSize = 1 << kMaxCodeBits;
 inline constexpr int kSymbols = 256;
 inline constexpr int kStreams = 4;
-/// Bytes behind the streams that may be read and written.
+/// Bytes past the streams that may be read and written.
 inline constexpr std::int64_t kSlack = 8;
 
-/// What a code of this length uses up of a complete one, in units of 2^-kMaxCodeBits; a complete
-/// code uses up kTableSize.
+/// Share of the code space that a code of this length takes, in units of 2^-kMaxCodeBits (Kraft's
+/// inequality). A complete code takes kTableSize.
 HIPRESS_LANES std::int32_t used_up_by(int length) {
   return length > 0 && length <= kMaxCodeBits ? kTableSize >> length : 0;
 }
 
-/// Memory for the tree of a code: leaves, then inner nodes.
+/// Memory for a Huffman tree: leaves, then inner nodes.
 struct TreeRoom {
   std::uint64_t counts[2 * kSymbols];
   std::uint16_t parents[2 * kSymbols];
   std::uint8_t depths[2 * kSymbols];
 };
 
-/// The depths of the leaves of Huffman's tree, of which there are two at least, with counts that
-/// ascend. They and the inner nodes are both in ascending order: two queues instead of a heap.
+/// Computes the depths of the leaves of a Huffman tree of at least two leaves, whose counts ascend.
+/// Leaves and inner nodes are each created in ascending order, so two queues replace the heap.
 HIPRESS_LANES void find_depths(int leaves, TreeRoom& room) {
   int leaf = 0, inner = leaves, nodes = leaves;
   const auto least = [&] {
@@ -49,8 +49,9 @@ HIPRESS_LANES void find_depths(int leaves, TreeRoom& room) {
   }
 }
 
-/// Codes that were cut off use up too much: the rarest of the others get longer until all fit. What
-/// is then left is given back to the most frequent.
+/// Makes the code complete after lengths were cut off at kMaxCodeBits. While codes exceed the code
+/// space, the rarest symbols get longer codes; the space left then shortens the codes of the most
+/// frequent symbols.
 HIPRESS_LANES void complete_lengths(const std::uint8_t* present, int count, std::uint8_t* lengths) {
   std::int32_t used = 0;
   for (int i = 0; i < count; ++i) used += used_up_by(lengths[present[i]]);
@@ -68,13 +69,13 @@ HIPRESS_LANES void complete_lengths(const std::uint8_t* present, int count, std:
   }
 }
 
-/// The lengths of the codes of `count` symbols, at least one, whose counts ascend, of equal ones in
-/// the order of the symbols. The other lengths must be 0 already.
+/// Computes the code lengths of `count` symbols. `present` lists them by ascending count, ties by
+/// symbol. The other lengths must already be 0.
 HIPRESS_LANES void find_lengths(const std::uint8_t* present, int count, const std::uint32_t* counts,
                                 TreeRoom& room, std::uint8_t* lengths) {
   if (count == 0) return;
   if (count == 1) {
-    // A complete code has two symbols at least.
+    // A complete code has at least two symbols.
     lengths[present[0]] = 1;
     lengths[present[0] == 0 ? 1 : 0] = 1;
     return;
@@ -88,10 +89,10 @@ HIPRESS_LANES void find_lengths(const std::uint8_t* present, int count, const st
   complete_lengths(present, count, lengths);
 }
 
-/// Codes as they are written, the first bit lowest. Canonical: shorter codes first, of equal
-/// lengths in the order of the symbols.
+/// Computes the codes as they are written, the first bit lowest. They are canonical: shorter codes
+/// first, equal lengths in the order of symbols.
 HIPRESS_LANES void find_codes(const std::uint8_t* lengths, std::uint16_t* codes) {
-  std::uint32_t next[kMaxCodeBits + 2] = {};  // by length: first how many there are one bit shorter
+  std::uint32_t next[kMaxCodeBits + 2] = {};  // by length; at first the count one bit shorter
   for (int symbol = 0; symbol < kSymbols; ++symbol) {
     if (lengths[symbol] > 0) ++next[lengths[symbol] + 1];
   }
@@ -109,7 +110,8 @@ HIPRESS_LANES void find_codes(const std::uint8_t* lengths, std::uint16_t* codes)
   }
 }
 
-/// Stream k of `count` symbols has those from this one on: a quarter each, the last what is left.
+/// First symbol of a stream, out of `count` symbols: each stream has a quarter, the last one the
+/// rest.
 HIPRESS_LANES std::int64_t first_of_stream(int stream, std::int64_t count) {
   const std::int64_t first = stream * ((count + kStreams - 1) / kStreams);
   return first < count ? first : count;

@@ -93,8 +93,8 @@ void put_together(ValueType type, const std::uint8_t* __restrict exponents,
 
 // ---- fp32 numbers that are numbers of 16 bits, and back ----
 
-/// Whether fp32 numbers are all numbers of `narrow`. Mostly the first are not, and no more are
-/// read.
+/// True if all fp32 numbers are exact in type `narrow`. Stops at the first block of 64 that has
+/// another.
 bool are_all(ValueType narrow, const std::uint8_t* values, std::int64_t count) {
   constexpr std::int64_t kAtOnce = 64;
   for (std::int64_t first = 0; first < count; first += kAtOnce) {
@@ -123,12 +123,13 @@ void widen_all(ValueType narrow, const std::uint16_t* codes, std::int64_t count,
 
 // ---- chunks ----
 
-/// What coding chunks of up to so many values needs beside the message.
+/// Scratch memory for coding chunks of up to `most` values.
 struct Room {
   explicit Room(std::int64_t most) : exponents(static_cast<std::size_t>(most + kSlack)) {}
 
   std::vector<std::uint8_t> exponents;
-  std::vector<std::uint16_t> codes;  ///< of fp32 numbers that are narrower; grows when one is met
+  /// Fp32 numbers narrowed to 16 bits; allocated when first needed.
+  std::vector<std::uint16_t> codes;
 
   std::uint16_t* codes_of(std::int64_t count) {
     codes.resize(std::max(codes.size(), static_cast<std::size_t>(count)));
@@ -136,7 +137,7 @@ struct Room {
   }
 };
 
-/// Writes a chunk and returns its bytes; 0 if it would not get shorter.
+/// Writes a coded chunk and returns its size in bytes; 0 if it would not shrink.
 std::int64_t encode_chunk(ValueType type, Form form, const std::uint8_t* values, std::int64_t count,
                           std::uint8_t* exponents, std::uint8_t* to) {
   std::uint8_t* const begin = to;
@@ -163,7 +164,7 @@ std::int64_t encode_chunk(ValueType type, Form form, const std::uint8_t* values,
   return bytes;
 }
 
-/// Writes a chunk in whatever form is shortest, and returns its bytes.
+/// Writes a chunk in the shortest form, and returns its size in bytes.
 std::int64_t write_chunk(ValueType type, const std::uint8_t* values, std::int64_t count, Room& room,
                          std::uint8_t* to) {
   const auto narrowed = [&](ValueType narrow, Form form) -> std::int64_t {
@@ -188,8 +189,8 @@ std::int64_t write_chunk(ValueType type, const std::uint8_t* values, std::int64_
   return std::int64_t{sizeof start} + up_to_4(raw);
 }
 
-/// Reads a coded chunk of `bytes` bytes; false if it is damaged. `exponents` has room for those of
-/// the chunk and kSlack more.
+/// Decodes a coded chunk of `bytes` bytes; false if it is damaged. `exponents` needs room for the
+/// chunk's and kSlack more.
 bool decode_chunk(ValueType type, const std::uint8_t* from, std::int64_t bytes, std::int64_t count,
                   std::uint8_t* exponents, std::uint8_t* values) {
   const std::int64_t fixed = bytes_before_streams(type, count);
@@ -207,7 +208,7 @@ bool decode_chunk(ValueType type, const std::uint8_t* from, std::int64_t bytes, 
   return true;
 }
 
-/// A message that is read from its first chunk to its last.
+/// Sequential reader of a message's chunks.
 class Reading {
  public:
   Reading(const std::byte* message, const Start& start)
@@ -219,7 +220,7 @@ class Reading {
   ValueType type() const { return type_; }
   bool at_end() const { return at_ == end_; }
 
-  /// The next chunk, of `count` values; false if it is damaged.
+  /// Decodes the next chunk, of `count` values; false if it is damaged.
   bool next(std::int64_t count, std::uint8_t* values) {
     ChunkStart start;
     if (end_ - at_ < static_cast<std::int64_t>(sizeof start)) return false;
@@ -330,8 +331,8 @@ class LosslessCodec : public Codec {
     return start.bytes;
   }
 
-  /// The start of a message, which must be as long as that says, or as the bound, which is what a
-  /// transport of messages of fixed sizes delivers.
+  /// Reads and checks the start of a message. The message must have the stated length, or the upper
+  /// bound that a transport of fixed-size messages delivers.
   static Start start_of(const DecodeItem& item, std::size_t message) {
     const std::int64_t bytes = item.message_bytes[message];
     const auto refuse_length = [&](std::int64_t expected) {
@@ -355,7 +356,7 @@ class LosslessCodec : public Codec {
 
   [[noreturn]] static void refuse(const DecodeItem& item, std::size_t message) {
     throw std::runtime_error(
-        fmt::format("lossless: damaged message: message {} is none of a slice of {} elements",
+        fmt::format("lossless: damaged message: message {} does not fit a slice of {} elements",
                     message, item.elements));
   }
 
@@ -380,7 +381,7 @@ class LosslessCodec : public Codec {
     }
   }
 
-  /// Through fp32, in parts of as many elements as two chunks of fp32 or one of 16 bits have.
+  /// Decodes through fp32, in parts of as many elements as two fp32 chunks or one 16-bit chunk.
   static void decode_in_fp32(const DecodeItem& item, std::vector<Reading>& messages) {
     const std::int64_t most = std::min(2 * kFloatsOfChunk, item.elements);
     std::vector<float> sums(static_cast<std::size_t>(most)), read(sums.size());

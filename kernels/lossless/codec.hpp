@@ -4,11 +4,11 @@
 
 #include "kernels/codec/codec.hpp"
 
-/// The codec `lossless`: numbers come out with the bits that went in.
+/// The codec `lossless`: decoding restores the exact bits.
 ///
-/// Exponents of gradients and weights resemble each other; signs and mantissas are noise. Exponents
-/// are coded (huffman.hpp), the other bits are sent as they are. A slice is cut into chunks of 256
-/// KiB, each with a code of its own; a chunk that would not get smaller is sent as it is.
+/// Exponents of gradients and weights are alike; signs and mantissas are noise. Exponents are
+/// entropy-coded (huffman.hpp), the other bits are sent as they are. A slice is cut into chunks of
+/// 256 KiB, each with its own code. A chunk that would not shrink is sent as it is.
 ///
 /// A message is
 ///
@@ -18,18 +18,18 @@
 ///            coded:     the lengths of the codes, two to a byte; the bytes of the four streams;
 ///                       the rest of each value; the streams; at least 8 zeros
 ///
-/// The rest of an fp32 number is its sign and mantissa: the lower 16 bits of all values, then the
-/// upper 8 of all. The rest of a bf16 number is 8 bits. An fp16 number's upper byte is coded whole,
-/// and its rest is the lower byte. Values that a divisor applies to are sent as fp32. A chunk of
-/// fp32 numbers that are all bf16 or all fp16 numbers, such as a widened tensor of half precision,
-/// is coded as such numbers.
+/// The rest of an fp32 number is its sign and mantissa: first the lower 16 bits of all values, then
+/// the upper 8 of all. The rest of a bf16 number is 8 bits. An fp16 number's upper byte is coded
+/// whole, and its rest is the lower byte. Values with a divisor are sent as fp32. A chunk of fp32
+/// numbers that are all exact in bf16 or in fp16, such as a widened tensor of half precision, is
+/// coded in that type.
 namespace hipress::kernels::lossless {
 
-/// On the CPU. A message's length varies with the data, up to encoded_bytes(), which holds for
-/// fp32.
+/// Makes the codec for the CPU. A message's length varies with the data, up to encoded_bytes(),
+/// which is the bound for fp32.
 std::unique_ptr<Codec> make_codec();
 
-/// The same on the current GPU; the same messages.
+/// The same on the current GPU; messages have the same bits.
 std::unique_ptr<Codec> make_cuda_codec();
 
 }  // namespace hipress::kernels::lossless

@@ -7,12 +7,12 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/lossless/code.hpp"
 
-/// How lossless messages are laid out (codec.hpp), for hosts and for GPUs.
+/// Layout of lossless messages (codec.hpp), for hosts and GPUs.
 namespace hipress::kernels::lossless {
 
 inline constexpr std::uint16_t kTag = 0x4c5a;
 inline constexpr std::int64_t kChunkBytes = 256 << 10;
-/// Elements of a chunk of fp32; one of 16-bit numbers has twice as many.
+/// Elements of a chunk of fp32; a chunk of 16-bit numbers has twice as many.
 inline constexpr std::int64_t kFloatsOfChunk = kChunkBytes / 4;
 inline constexpr std::int64_t kLengthsBytes = kSymbols / 2;
 inline constexpr std::int64_t kSizesBytes = kStreams * 4;
@@ -27,7 +27,8 @@ struct Start {
 static_assert(sizeof(Start) == 16);
 inline constexpr auto kStartBytes = static_cast<std::int64_t>(sizeof(Start));
 
-/// How a chunk's values lie in a message. The last two are of fp32 numbers that all fit.
+/// Encoding of a chunk's values. The last two are for fp32 numbers that are all exact in the
+/// narrower type.
 enum class Form : std::uint32_t { kRaw, kCoded, kCodedAsBfloat16, kCodedAsFloat16 };
 
 struct ChunkStart {
@@ -38,7 +39,7 @@ inline constexpr auto kChunkStartBytes = static_cast<std::int64_t>(sizeof(ChunkS
 
 HIPRESS_LANES std::int64_t up_to_4(std::int64_t bytes) { return (bytes + 3) / 4 * 4; }
 
-/// bytes_per_value(), for device code too.
+/// Size of a value in bytes, as bytes_per_value(), for device code too.
 HIPRESS_LANES std::int64_t number_bytes(ValueType type) {
   return type == ValueType::kFloat32 ? 4 : 2;
 }
@@ -47,28 +48,29 @@ HIPRESS_LANES std::int64_t chunk_elements(ValueType type) {
   return kChunkBytes / number_bytes(type);
 }
 
-/// Bytes of a value that are not coded.
+/// Bytes of a value that are not entropy-coded.
 HIPRESS_LANES std::int64_t rest_bytes(ValueType type) { return number_bytes(type) - 1; }
 
-/// Of the numbers that are coded in a chunk of this form, in a message of `type`.
+/// Type of the coded numbers in a chunk of this form, in a message of `type`.
 HIPRESS_LANES ValueType coded_type(Form form, ValueType type) {
   if (form == Form::kCodedAsBfloat16) return ValueType::kBfloat16;
   return form == Form::kCodedAsFloat16 ? ValueType::kFloat16 : type;
 }
 
-/// Whether a message of `type` may have a chunk of this form.
+/// True if a message of `type` may have a chunk of this form.
 HIPRESS_LANES bool is_known(Form form, ValueType type) {
   if (form == Form::kRaw || form == Form::kCoded) return true;
   const bool narrow = form == Form::kCodedAsBfloat16 || form == Form::kCodedAsFloat16;
   return narrow && type == ValueType::kFloat32;
 }
 
-/// Bytes of a coded chunk before its streams, without its ChunkStart.
+/// Size of a coded chunk before its streams, without its ChunkStart.
 HIPRESS_LANES std::int64_t bytes_before_streams(ValueType type, std::int64_t count) {
   return kLengthsBytes + kSizesBytes + count * rest_bytes(type);
 }
 
-/// Whether coding is not worth it, where the streams have at most so many bytes.
+/// True if a coded chunk of `count` values would not be smaller than a raw one. `most_bytes` is the
+/// upper bound of its streams.
 HIPRESS_LANES bool would_not_shrink(ValueType type, std::int64_t count, std::int64_t most_bytes) {
   return up_to_4(bytes_before_streams(type, count) + most_bytes + kSlack) >=
          count * number_bytes(type);
@@ -80,8 +82,8 @@ HIPRESS_LANES std::int64_t most_bytes_of(std::int64_t elements) {
   return kStartBytes + chunks * kChunkStartBytes + elements * 4;
 }
 
-/// Whether an encode may have written the start of a message of `bytes` bytes: it must be as long
-/// as it says, or as the bound, which is what a transport of messages of fixed sizes delivers.
+/// True if `bytes`, the size of a received message, fits its start: it equals the stated length, or
+/// the upper bound that a transport of fixed-size messages delivers.
 HIPRESS_LANES bool has_length(const Start& start, std::int64_t elements, std::int64_t bytes) {
   const bool whole =
       start.bytes == bytes || (bytes == most_bytes_of(elements) && start.bytes <= bytes);
@@ -102,8 +104,8 @@ HIPRESS_LANES std::uint8_t exponent_of(ValueType type, std::uint32_t bits) {
   return static_cast<std::uint8_t>(bits >> shift);
 }
 
-/// The byte of the rest that has the sign: the upper one of an fp32 number, whose others are the
-/// lower 16 bits as they are.
+/// Byte of the rest that holds the sign. For an fp32 number it is the upper byte of the rest; the
+/// lower 16 bits follow unchanged.
 HIPRESS_LANES std::uint8_t signed_rest_of(ValueType type, std::uint32_t bits) {
   if (type == ValueType::kFloat16) return static_cast<std::uint8_t>(bits);
   if (type == ValueType::kFloat32) bits >>= 16;

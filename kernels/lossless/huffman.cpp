@@ -30,17 +30,17 @@ struct Codes {
   explicit Codes(const CodeLengths& lengths) { find_codes(lengths.data(), code.data()); }
 };
 
-/// Symbols that 11 bits begin with: as many as are complete, in the lowest bytes.
-struct Entry {
+/// Complete symbols at the beginning of 11 bits, at most four, first one in the lowest byte.
+struct CodeEntry {
   std::uint32_t symbols;
-  std::uint8_t bits;  ///< of all of them
+  std::uint8_t bits;  ///< total length of the symbols' codes
   std::uint8_t count;
-  std::uint8_t first_bits;  ///< of the first
+  std::uint8_t first_bits;  ///< length of the first code
 };
 
-std::vector<Entry> decoding_table(const CodeLengths& lengths) {
+std::vector<CodeEntry> decoding_table(const CodeLengths& lengths) {
   const Codes codes(lengths);
-  std::vector<Entry> table(kTableSize);
+  std::vector<CodeEntry> table(kTableSize);
   for (int symbol = 0; symbol < kSymbols; ++symbol) {
     const int length = lengths[symbol];
     if (length == 0) continue;
@@ -49,12 +49,13 @@ std::vector<Entry> decoding_table(const CodeLengths& lengths) {
       table[at] = {static_cast<std::uint32_t>(symbol), bits, 1, bits};
     }
   }
-  // What follows the first symbol is itself an index, of bits that are known as far as they go.
-  std::vector<Entry> more = table;
+  // The bits after the first symbol index the table again. Their upper bits are unknown, so a next
+  // symbol counts only if its code ends within the 11 bits.
+  std::vector<CodeEntry> more = table;
   for (int at = 0; at < kTableSize; ++at) {
-    Entry& entry = more[at];
+    CodeEntry& entry = more[at];
     while (entry.count < 4) {
-      const Entry& next = table[at >> entry.bits];
+      const CodeEntry& next = table[at >> entry.bits];
       if (entry.bits + next.first_bits > kMaxCodeBits) break;
       entry.symbols |= next.symbols << (8 * entry.count);
       entry.bits = static_cast<std::uint8_t>(entry.bits + next.first_bits);
@@ -64,34 +65,34 @@ std::vector<Entry> decoding_table(const CodeLengths& lengths) {
   return more;
 }
 
-/// One of the four streams on its way.
+/// Decoding position in one of the four streams.
 struct Reader {
   const std::uint8_t* from;
   std::int64_t bit = 0, end_bit;
   std::uint8_t* to;
   std::uint8_t* end;
 
-  /// Whether five look-ups read no bit behind the end and write nothing behind theirs.
+  /// True if five look-ups stay within the stream's bits and its output.
   bool has_room() const { return bit + 5 * kMaxCodeBits <= end_bit && end - to >= 5 * 4; }
 };
 
-/// The rest of a stream, symbol by symbol.
-bool finish(Reader& reader, const Entry* table) {
+/// Decodes the rest of a stream symbol by symbol. Returns false if it has too few or too many bits.
+bool finish(Reader& reader, const CodeEntry* table) {
   while (reader.to < reader.end) {
     if (reader.bit >= reader.end_bit) return false;
     const std::uint64_t bits = load_64(reader.from + reader.bit / 8) >> (reader.bit % 8);
-    const Entry& entry = table[bits & (kTableSize - 1)];
+    const CodeEntry& entry = table[bits & (kTableSize - 1)];
     *reader.to++ = static_cast<std::uint8_t>(entry.symbols);
     reader.bit += entry.first_bits;
   }
-  // Less than a byte is left, and it is what fills the last one up.
+  // The remaining bits, fewer than 8, pad the last byte.
   return reader.bit <= reader.end_bit && reader.end_bit - reader.bit < 8;
 }
 
 }  // namespace
 
 Counts count_symbols(const std::uint8_t* symbols, std::int64_t count) {
-  // Four tables: a symbol that comes again at once does not wait for its own count.
+  // Four tables: a repeated symbol does not wait for its own count.
   std::array<Counts, 4> tables = {};
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4) {
@@ -151,7 +152,7 @@ Streams encode_symbols(const std::uint8_t* symbols, std::int64_t count, const Co
     const std::int64_t end = first_of_stream(stream + 1, count);
     const std::uint8_t* const begin = to;
     std::uint64_t pending = 0;
-    std::uint32_t bits = 0;  // pending: fewer than 8 between the steps
+    std::uint32_t bits = 0;  // in `pending`; fewer than 8 after each flush
     const auto flush = [&] {
       store_64(to, pending);
       to += bits / 8;
@@ -185,8 +186,8 @@ Streams encode_symbols(const std::uint8_t* symbols, std::int64_t count, const Co
 
 bool decode_symbols(const std::uint8_t* from, const Streams& streams, const CodeLengths& lengths,
                     std::uint8_t* symbols, std::int64_t count) {
-  const std::vector<Entry> table_of = decoding_table(lengths);
-  const Entry* const table = table_of.data();
+  const std::vector<CodeEntry> table_of = decoding_table(lengths);
+  const CodeEntry* const table = table_of.data();
   std::array<Reader, kStreams> readers;
   for (int stream = 0; stream < kStreams; ++stream) {
     readers[stream] = {from, 0, std::int64_t{streams.bytes[stream]} * 8,
@@ -203,7 +204,7 @@ bool decode_symbols(const std::uint8_t* from, const Streams& streams, const Code
     for (int step = 0; step < 5; ++step) {
 #pragma GCC unroll 4
       for (int k = 0; k < kStreams; ++k) {
-        const Entry entry = table[bits[k] & (kTableSize - 1)];
+        const CodeEntry entry = table[bits[k] & (kTableSize - 1)];
         std::memcpy(readers[k].to, &entry.symbols, sizeof entry.symbols);
         readers[k].to += entry.count;
         readers[k].bit += entry.bits;

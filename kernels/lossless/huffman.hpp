@@ -6,32 +6,33 @@
 
 #include "kernels/lossless/code.hpp"
 
-/// An entropy coder for bytes: canonical Huffman codes of at most 11 bits. The bytes are coded in
-/// four streams that are decoded side by side, because decoding a single stream would wait for its
-/// own previous symbol.
+/// Entropy coder for bytes: canonical Huffman codes of at most 11 bits. Bytes are coded in four
+/// streams that are decoded side by side, because each symbol of a stream depends on the end of the
+/// previous one.
 ///
 /// D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952. A decoder
 /// looks up 11 bits at a time and takes all complete symbols from them, at most four. Bytes that
-/// cost 2.6 bits, as the exponents of normal numbers do, come four to a step.
+/// take 2.6 bits, as the exponents of normal numbers do, come about four to a step.
 namespace hipress::kernels::lossless {
 
-/// Bits of each symbol's code; 0: it does not occur. A complete prefix code.
+/// Length of each symbol's code in bits, of a complete prefix code; 0 if the symbol does not occur.
 using CodeLengths = std::array<std::uint8_t, kSymbols>;
 using Counts = std::array<std::uint32_t, kSymbols>;
 
-/// How often each byte occurs.
+/// Counts the occurrences of each byte.
 Counts count_symbols(const std::uint8_t* symbols, std::int64_t count);
 
-/// The lengths of a Huffman code for symbols of which at least one occurs, cut off at kMaxCodeBits.
+/// Lengths of a Huffman code, cut off at kMaxCodeBits. At least one symbol must occur.
 CodeLengths code_lengths(const Counts& counts);
 
-/// Whether lengths are those of a complete prefix code of at most kMaxCodeBits.
+/// True if the lengths are those of a complete prefix code of at most kMaxCodeBits.
 bool is_complete(const CodeLengths& lengths);
 
-/// The most bytes that `count` symbols come to, without kSlack.
+/// Upper bound of the streams' total size in bytes, without kSlack.
 std::int64_t most_bytes(const Counts& counts, const CodeLengths& lengths);
 
-/// Stream k has symbols [k · ceil(count / 4), …): a quarter each, the last one what is left.
+/// Sizes of the four streams. Stream k has the symbols from k · ceil(count / 4) on: a quarter each,
+/// the last stream the rest.
 struct Streams {
   std::array<std::uint32_t, kStreams> bytes = {};
   std::int64_t total() const {
@@ -41,12 +42,13 @@ struct Streams {
   }
 };
 
-/// Writes the streams one after the other, at most most_bytes() + kSlack bytes.
+/// Writes the streams contiguously, at most most_bytes() + kSlack bytes.
 Streams encode_symbols(const std::uint8_t* symbols, std::int64_t count, const CodeLengths& lengths,
                        std::uint8_t* to);
 
-/// Reads them; `from` has kSlack bytes behind the streams, and `symbols` room for kSlack more than
-/// `count`. False for streams that no encoder wrote; then some symbols may have been written.
+/// Decodes the streams. `from` needs kSlack readable bytes past the streams, and `symbols` room for
+/// kSlack more than `count`. Returns false for streams that no encoder wrote; some symbols may have
+/// been written then.
 bool decode_symbols(const std::uint8_t* from, const Streams& streams, const CodeLengths& lengths,
                     std::uint8_t* symbols, std::int64_t count);
 

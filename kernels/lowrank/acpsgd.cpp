@@ -6,13 +6,13 @@ namespace hipress::kernels::lowrank {
 
 namespace {
 
-/// ACP-SGD (Zhang et al. 2023): PowerSGD with one of its two factors in each step, in turns, so
+/// ACP-SGD (Zhang et al. 2023): PowerSGD that alternates between its two factors, one per step, so
 /// that a step has one message.
 ///
 ///   odd steps    P = M·Q, where Q is the last mean Q with orthonormal columns; decodes to P·Qᵀ
 ///   even steps   Q = Mᵀ·P, where P is the last mean P with orthonormal columns; to P·Qᵀ as well
 ///
-/// Columns that the fixed factor lacks, at first all of them, are drawn alike on all nodes.
+/// Missing columns of the fixed factor, at first all of them, are drawn alike on all nodes.
 class AcpSgd : public LowRankCodec {
  public:
   AcpSgd(const Values& values, std::unique_ptr<const Operators> on)
@@ -50,7 +50,7 @@ class AcpSgd : public LowRankCodec {
       float* const fixed = work.factors[p_is_sent ? 1 : 0];
       DrawKey key = work.slice.key;
       key.step = 0;
-      key.role = p_is_sent ? 1 : 0;  // the two factors have draws of their own
+      key.role = p_is_sent ? 1 : 0;  // separate draws for the two factors
       bases.push_back({.factor = fixed,
                        .rows = p_is_sent ? work.shape.columns : work.shape.rows,
                        .rank = work.shape.rank,

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::string_view kRank = "rank", kFeedback = "ef";
 
-/// Factors must have less than half of a matrix's numbers to pay, as in PyTorch
+/// Minimal compression: factors must have less than half of a matrix's numbers, as in PyTorch
 /// (min_compression_rate 2).
 constexpr std::int64_t kLeastSaving = 2;
 
-/// In double, so that no shape overflows.
+/// Number of entries; in double, so that no shape overflows.
 double entries(const MatrixShape& shape) {
   return static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
 }

@@ -9,34 +9,34 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/lowrank/operators.hpp"
 
-/// What the algorithms of low rank have in common: a gradient as a matrix, whether it pays to send
-/// factors of it, and the arrays that are kept.
+/// Base of the low-rank algorithms: the view of a gradient as a matrix, the decision whether
+/// factors save bytes, and the state arrays.
 namespace hipress::kernels::lowrank {
 
-/// What the residual of error feedback leaves for the next step.
+/// Definition of the error-feedback residual, kept for the next step.
 enum class Feedback : std::uint8_t {
   kNone,
-  kOwn,   ///< what this node's own message lost
-  kMean,  ///< v less what the mean of all messages decodes to, as PyTorch has it
+  kOwn,   ///< error of this node's own message
+  kMean,  ///< v minus the decoded mean of all messages, as in PyTorch
 };
 
 /// A gradient as a matrix: its first dimension by all the others.
 struct MatrixShape {
   std::int64_t rows = 1, columns = 1;
-  int rank = 0;  ///< at most as many as the smaller side has
+  int rank = 0;  ///< at most the smaller dimension
 };
 
-/// An algorithm's parameters, as registry/registry.cpp has read them.
+/// An algorithm's parameters, as parsed by registry/registry.cpp.
 using Values = std::map<std::string, double>;
 
-/// Every one of them has these.
+/// Parameters that all low-rank algorithms have.
 std::vector<Parameter> parameters();
 
 class LowRankCodec : public Codec {
  public:
   const CodecTraits& traits() const override { return traits_; }
   std::int64_t encoded_bytes(std::int64_t elements) const override;
-  /// std::logic_error, like decode().
+  /// Throws std::logic_error, as decode() does.
   void encode(std::span<const EncodeItem> items, void* stream) const override;
   void decode(std::span<const DecodeItem> items, void* stream) const override;
   std::string refusal(Shape shape) const override;
@@ -52,16 +52,17 @@ class LowRankCodec : public Codec {
   Feedback feedback() const { return feedback_; }
   const Operators& operators() const { return *operators_; }
 
-  /// A slice taken apart.
+  /// A slice split into its parts.
   struct Work {
     const StagedSlice& slice;
     MatrixShape shape;
     Matrix matrix;
-    std::span<float* const> factors;  ///< of factors(), in order
+    std::span<float* const> factors;  ///< the kept arrays of factors(), in order
     float* own = nullptr;             ///< a copy of this node's message, with Feedback::kOwn
   };
 
-  /// The factors that are kept, between the residual and the copy of the last message.
+  /// Factors kept between steps. In states() they lie between the residual and the copy of the last
+  /// message.
   virtual std::vector<StateArray> factors(const MatrixShape& shape) const = 0;
   /// Numbers in the message of the last stage.
   virtual std::int64_t last_entries(const MatrixShape& shape) const = 0;
@@ -78,7 +79,7 @@ class LowRankCodec : public Codec {
   const std::unique_ptr<const Operators> operators_;
 };
 
-/// The algorithms, one file each.
+/// The low-rank algorithms, one file each.
 std::unique_ptr<Codec> make_powersgd(const Values& values, std::unique_ptr<const Operators> on);
 std::unique_ptr<Codec> make_acpsgd(const Values& values, std::unique_ptr<const Operators> on);
 std::unique_ptr<Codec> make_rsketch(const Values& values, std::unique_ptr<const Operators> on);

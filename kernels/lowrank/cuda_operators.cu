@@ -1,4 +1,4 @@
-// The operators on a GPU, in the order of sums that order.hpp gives.
+// The operators on a GPU, with the order of sums in order.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,7 @@ namespace hipress::kernels::lowrank {
 
 namespace {
 
-/// What one launch works on. A Job says with `first_block` how many thread blocks those before it
-/// have.
+/// Jobs of one launch. Job::first_block is the number of thread blocks of the jobs before it.
 template <class Job>
 struct Jobs {
   static constexpr int kMax = static_cast<int>((kParameterBytes - 64) / sizeof(Job));
@@ -55,7 +54,7 @@ void launch(void (*kernel)(Jobs<Job>), std::span<const Job> jobs, const BlocksOf
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// The element of this thread, where each has one.
+/// Element of this thread, for kernels with one thread per element.
 template <class Job>
 __device__ std::int64_t element_of_thread(const Job& job) {
   return (static_cast<std::int64_t>(blockIdx.x) - job.first_block) * kThreadsPerBlock + threadIdx.x;
@@ -69,12 +68,12 @@ constexpr int kHalvesPerBlock = kThreadsPerBlock / kLanes;
 
 __device__ int lane_of_half() { return threadIdx.x % kLanes; }
 __device__ int half_of_block() { return threadIdx.x / kLanes; }
-/// The lanes of this thread's half of its warp.
+/// Mask of the lanes in this thread's half warp.
 __device__ unsigned lanes_of_half() {
   return 0xffffu << (threadIdx.x % kWarpThreads / kLanes * kLanes);
 }
 
-/// Lanes l and l + 8, l + 4 … added: the sum is lane 0's, for all lanes of the half.
+/// Adds lanes l and l + 8, l + 4 …, and returns the sum to all lanes of the half warp.
 template <class T>
 __device__ T combined(T sum) {
   const unsigned lanes = lanes_of_half();
@@ -86,9 +85,9 @@ __device__ T combined(T sum) {
 
 struct ProductJob {
   Product item;
-  std::int64_t length;  ///< of a column of the product
+  std::int64_t length;  ///< entries in a column of the product
   std::int64_t tiles;
-  double* partials;  ///< sums of tiles: `rank` columns for each tile
+  double* partials;  ///< sums of tiles: `rank` columns per tile
   int* not_finite;
   std::int64_t first_block;
 
@@ -97,10 +96,10 @@ struct ProductJob {
   }
 };
 
-/// Columns of a factor that a thread works on at a time.
+/// Columns of a factor that a thread processes at a time.
 constexpr int kColumnsAtOnce = 4;
 
-/// One row and one tile of columns, by half a warp.
+/// Computes one row and one tile of columns, with half a warp.
 template <int kColumns>
 __device__ void dot_tile(const ProductJob& job, std::int64_t row, std::int64_t tile, int c) {
   const Matrix& matrix = job.item.matrix;
@@ -145,7 +144,7 @@ __global__ void multiply_tiles(const Jobs<ProductJob> jobs) {
   for (; c < job.item.rank; ++c) dot_tile<1>(job, row, tile, c);
 }
 
-/// One column of the matrix and one tile of rows, by a thread.
+/// Computes one column of the matrix and one tile of rows, with one thread.
 template <int kColumns>
 __device__ void transposed_tile(const ProductJob& job, std::int64_t j, std::int64_t tile, int c) {
   const Matrix& matrix = job.item.matrix;
@@ -207,7 +206,7 @@ std::int64_t blocks_of_entries(const ProductJob& job) {
   return divided_up(job.length * job.item.rank, kThreadsPerBlock);
 }
 
-/// One entry of the product, from the sums of its tiles, by a thread.
+/// Computes one entry of the product from the sums of its tiles, with one thread.
 __global__ void add_tiles(const Jobs<ProductJob> jobs) {
   const ProductJob& job = jobs.job_of(blockIdx.x);
   const std::int64_t i = element_of_thread(job), entries = job.length * job.item.rank;
@@ -237,17 +236,17 @@ struct BasisJob {
   bool draws_all;
   DrawStream stream;
   std::int64_t row_blocks;
-  double* partials;  ///< of the Gram matrix: its upper half, row after row, for each block of rows
+  double* partials;  ///< per block of rows, the upper half of its Gram matrix, row by row
   double* gram;
   double* inverse;
   double* lengths;
-  int* not_finite;  ///< of the last pass but one
+  int* not_finite;  ///< flag of the last pass but one
   std::int64_t first_block;
 
   __host__ __device__ int pairs() const { return rank * (rank + 1) / 2; }
 };
 
-/// Pairs of columns i ≤ j, numbered row after row.
+/// Columns i ≤ j of a pair; pairs are numbered row by row.
 __device__ void columns_of_pair(int pair, int rank, int& i, int& j) {
   i = 0;
   while (pair >= rank - i) pair -= rank - i++;
@@ -258,7 +257,7 @@ std::int64_t blocks_of_gram(const BasisJob& job) {
   return job.row_blocks * divided_up(job.pairs(), kHalvesPerBlock);
 }
 
-/// One pair of columns and one block of rows, by half a warp.
+/// Computes one pair of columns and one block of rows, with half a warp.
 __global__ void multiply_by_own(const Jobs<BasisJob> jobs) {
   const BasisJob& job = jobs.job_of(blockIdx.x);
   const std::int64_t block = blockIdx.x - job.first_block, row_block = block % job.row_blocks;
@@ -283,7 +282,7 @@ struct MeetBlock {
 
 std::int64_t one_block(const BasisJob&) { return 1; }
 
-/// A whole Gram matrix, by a thread block.
+/// Factorises one Gram matrix, with one thread block.
 __global__ void factorise_gram(const Jobs<BasisJob> jobs) {
   const BasisJob& job = jobs.job_of(blockIdx.x);
   const int thread = static_cast<int>(threadIdx.x);
@@ -306,7 +305,7 @@ __global__ void factorise_gram(const Jobs<BasisJob> jobs) {
 
 std::int64_t blocks_of_rows(const BasisJob& job) { return divided_up(job.rows, kThreadsPerBlock); }
 
-/// One row, by a thread. The last column comes first, as it needs all the others.
+/// Computes one row, with one thread. The last column comes first, because it needs all the others.
 __device__ void multiply_row_by_inverse(const BasisJob& job, std::int64_t row) {
   for (int c = job.rank - 1; c >= 0; --c) {
     double sum = 0;
@@ -329,7 +328,7 @@ std::int64_t blocks_of_factor(const BasisJob& job) {
   return divided_up(job.rows * job.rank, kThreadsPerBlock);
 }
 
-/// Draws the columns that the last pass left 0, or all.
+/// Draws the columns that the last pass set to 0, or all columns.
 __global__ void draw_missing(const Jobs<BasisJob> jobs) {
   const BasisJob& job = jobs.job_of(blockIdx.x);
   const std::int64_t i = element_of_thread(job);
@@ -345,11 +344,11 @@ __global__ void spread_nan_of_basis(const Jobs<BasisJob> jobs) {
   if (*job.not_finite != 0 && i < job.rows * job.rank) job.factor[i] = not_a_number();
 }
 
-// ---- what is decoded ----
+// ---- reconstruction ----
 
 struct ReconstructionJob {
   Reconstruction item;
-  int* flags;  ///< of the mean: an entry is not finite; one is not 0
+  int* flags;  ///< two flags of the mean: an entry is not finite; an entry is not 0
   std::int64_t first_block;
 };
 
@@ -380,7 +379,7 @@ __device__ float product_entry(const float* left, std::int64_t rows, const float
   return sum;
 }
 
-/// One column of the matrix and some rows, by a thread.
+/// Computes one column of the matrix and kRowsPerBlock rows, with one thread.
 __global__ void reconstruct_entries(const Jobs<ReconstructionJob> jobs) {
   const ReconstructionJob& job = jobs.job_of(blockIdx.x);
   const Reconstruction& item = job.item;
@@ -418,7 +417,7 @@ __global__ void keep_mean(const Jobs<ReconstructionJob> jobs) {
 
 // ---- the operators ----
 
-/// Temporary memory for all jobs of a call: doubles, then flags that are 0.
+/// Temporary memory for all jobs of a call: doubles, then flags cleared to 0.
 class Workspace {
  public:
   Workspace(std::int64_t doubles, std::int64_t flags, cudaStream_t stream)
@@ -467,7 +466,7 @@ class CudaOperators : public Operators {
       job.row_blocks = divided_up(item.rows, kGramRows);
       doubles += job.row_blocks * job.pairs() + std::int64_t{2} * item.rank * item.rank + item.rank;
     }
-    // A pass that only tells what is missing has a flag of its own, which nobody reads.
+    // A pass that only finds missing columns has its own flag, which is never read.
     const auto count = static_cast<std::int64_t>(items.size());
     Workspace workspace(doubles, 3 * count, on);
     int* const flags = workspace.take_flags(3 * count);

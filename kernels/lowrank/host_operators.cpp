@@ -28,7 +28,7 @@ void fill_with_nan(float* numbers, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) numbers[i] = not_a_number();
 }
 
-/// Whether all of some numbers are finite, and whether all are 0.
+/// Properties of an array: all numbers are finite; all are 0.
 struct Kinds {
   bool finite = true, zero = true;
 };
@@ -42,9 +42,8 @@ Kinds kinds_of(const float* numbers, std::int64_t count) {
   return kinds;
 }
 
-/// Makes the columns of a factor orthonormal by the Cholesky factor of its Gram matrix, twice:
-/// after the first time they are nearly so, and the second time removes what that leaves
-/// (CholeskyQR2).
+/// Makes the columns of a factor orthonormal with the Cholesky factor of its Gram matrix, twice
+/// (CholeskyQR2): the second pass removes the rounding errors of the first.
 class Orthonormaliser {
  public:
   Orthonormaliser(const Loops& loops, const Orthonormalisation& item)
@@ -55,7 +54,7 @@ class Orthonormaliser {
         lengths_(static_cast<std::size_t>(item.rank)) {}
 
   void run() {
-    if (item_.drawn == Drawn::kMissing) pass();  // which tells what is missing
+    if (item_.drawn == Drawn::kMissing) pass();  // finds the missing columns
     if (item_.drawn != Drawn::kNone) draw_missing();
     const bool finite = pass();
     pass();
@@ -63,7 +62,7 @@ class Orthonormaliser {
   }
 
  private:
-  /// False if an entry was not finite; then all become 0.
+  /// One pass. Returns false if an entry was not finite; all entries are 0 then.
   bool pass() {
     const int rank = item_.rank;
     loops_.multiply_by_own(item_.factor, item_.rows, rank, gram_.data());
@@ -74,7 +73,7 @@ class Orthonormaliser {
     return finite;
   }
 
-  /// Draws the columns that the last pass left 0; before one, all.
+  /// Draws the columns that the last pass set to 0; before any pass, all columns.
   void draw_missing() {
     const DrawStream stream = stream_of_factor(item_.key, item_.rows * item_.rank);
     for (int c = 0; c < item_.rank; ++c) {

@@ -6,7 +6,7 @@
 #include "kernels/lowrank/operators.hpp"
 #include "kernels/lowrank/order.hpp"
 
-/// The loops of the host's operators, one table per instruction set (isa_*.cpp).
+/// Loops of the host's operators, one table per instruction set (isa_*.cpp).
 namespace hipress::kernels::lowrank {
 
 struct Loops {
@@ -16,15 +16,16 @@ struct Loops {
   /// Adds Mᵀ·factor to totals (rank columns of `columns`).
   void (*multiply_transposed)(const Matrix& matrix, const float* factor, int rank, double* totals,
                               float* room);
-  /// Values and residual alone.
+  /// Reconstruction of values and residual; does not touch `mean` and `kept`.
   void (*reconstruct)(const Reconstruction& item, float* room);
-  /// gram[i * rank + j], for i ≤ j.
+  /// Computes gram[i * rank + j] for i ≤ j.
   void (*multiply_by_own)(const float* factor, std::int64_t rows, int rank, double* gram);
-  /// factor = factor·inverse, which is upper triangular; what its diagonal has as 0 becomes 0.
+  /// factor = factor·inverse, where `inverse` is upper triangular. Columns with a 0 on its diagonal
+  /// become 0.
   void (*multiply_by_inverse)(float* factor, std::int64_t rows, int rank, const double* inverse);
 };
 
-/// A tile of a factor, and the rows of a matrix that are worked on together, twice.
+/// Size of `room`: a tile of a factor, and twice the rows of a matrix that are processed together.
 constexpr std::int64_t room_floats(int rank) {
   return std::int64_t{kTileColumns} * (rank + 2 * kGroupRows);
 }

@@ -4,14 +4,14 @@
 
 #include "kernels/lowrank/loops.hpp"
 
-/// The bodies of the loops, for float lanes F; included by isa_*.cpp only. Whatever is not forced
-/// inline here is a template on F: see host/loops_body.hpp.
+/// Bodies of the loops, for float lanes F; included only by isa_*.cpp. Every function that is not
+/// forced inline is a template on F; see host/loops_body.hpp.
 namespace hipress::kernels::lowrank {
 
 HIPRESS_LANES std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// Row `row` of a matrix from column `first` on, in fp32: where it lies, or in `room`, with zeros
-/// up to `padded`.
+/// Row `row` of a matrix from column `first` on, in fp32: in place, or copied to `room`; zeros up
+/// to `padded`.
 template <class F>
 HIPRESS_LANES const float* line_of(const Matrix& matrix, std::int64_t row, std::int64_t first,
                                    std::int64_t width, std::int64_t padded, float* room) {
@@ -43,7 +43,7 @@ HIPRESS_LANES const float* line_of(const Matrix& matrix, std::int64_t row, std::
 
 // ---- M·B ----
 
-/// Sixteen lanes, in as many vectors as they take.
+/// Sixteen lanes, in vectors of F.
 template <class F>
 struct LaneSums {
   static constexpr int kParts = kLanes / Lanes<F>::kWidth;
@@ -59,7 +59,7 @@ HIPRESS_LANES F combine_within(F sum) {
   }
 }
 
-/// As combine_lanes() in order.hpp, in fp32.
+/// Same as combine_lanes() in order.hpp, in fp32.
 template <class F>
 HIPRESS_LANES float combined(LaneSums<F> sums) {
   for (int half = LaneSums<F>::kParts / 2; half > 0; half /= 2) {
@@ -162,8 +162,8 @@ void multiply(const Matrix& matrix, const float* factor, int rank, double* total
 
 // ---- Mᵀ·A ----
 
-/// sums[c * kTileColumns + j] += the products of a group's rows, for kColumns columns of the factor
-/// and vectors of V from column j on.
+/// sums[c * kTileColumns + j] += products of a group's rows, for kColumns columns of the factor and
+/// vectors of V from column j on.
 template <class V, int kColumns, int kVectorsAtOnce>
 HIPRESS_LANES void add_group_at(const float* const (&lines)[kGroupRows],
                                 const float (*entries)[kGroupRows], std::int64_t j, float* sums) {
@@ -201,7 +201,7 @@ HIPRESS_LANES void add_group(const float* const (&lines)[kGroupRows],
   for (; j < width; ++j) add_group_at<float, kColumns, 1>(lines, entries, j, sums);
 }
 
-/// The sum of a tile's rows [first, end) for one column of the matrix, in double.
+/// Sum of a tile's rows [first, end) for one column of the matrix, in double.
 template <class F>
 __attribute__((noinline)) double tile_in_double(const Matrix& matrix, const float* column,
                                                 std::int64_t first, std::int64_t end,
@@ -230,7 +230,7 @@ HIPRESS_LANES void add_rows(const Matrix& matrix, const float* factor, int rank,
     if (row < end) {
       lines[k] = line_of<F>(matrix, row, first_column, width, width, line);
     } else {
-      // Rows that are not there count as zeros.
+      // Missing rows count as zeros.
       for (std::int64_t j = 0; j < width; ++j) line[j] = 0;
       lines[k] = line;
     }
@@ -246,7 +246,8 @@ HIPRESS_LANES void add_rows(const Matrix& matrix, const float* factor, int rank,
   if (c < rank) add_group<F, 1>(lines, entries + c, width, sums + c * kTileColumns);
 }
 
-/// Adds a tile's sums of one column of the factor, all of them at once if they are finite.
+/// Adds a tile's sums for one column of the factor; sums that are not finite are computed again in
+/// double.
 template <class F>
 HIPRESS_LANES void add_tile(const Matrix& matrix, const float* column, std::int64_t first,
                             std::int64_t end, std::int64_t first_column, std::int64_t width,
@@ -289,8 +290,8 @@ void multiply_transposed(const Matrix& matrix, const float* factor, int rank, do
 
 inline constexpr int kRowsAtOnce = 4;
 
-/// The vectors of V from column j on of kRowsAtOnce rows: products[r] += Σ left[c][r] · right[c],
-/// for kColumns columns, or = that, for the first.
+/// For kRowsAtOnce rows and vectors of V from column j on: products[r] += Σ left[c][r] · right[c]
+/// over kColumns columns; assigns instead if `first`.
 template <class V, int kColumns>
 HIPRESS_LANES void add_columns_at(const float (*left)[kRowsAtOnce], const float* right,
                                   std::int64_t stride, std::int64_t j, bool first,
@@ -331,7 +332,7 @@ HIPRESS_LANES void add_columns(const float (*left)[kRowsAtOnce], const float* ri
   }
 }
 
-/// A tile of kRowsAtOnce rows of left·rightᵀ, from row `row` on; those behind the last are 0.
+/// A tile of kRowsAtOnce rows of left·rightᵀ from row `row` on; rows past the last are 0.
 template <class F>
 __attribute__((noinline)) void product_tile(const float* left, std::int64_t rows, std::int64_t row,
                                             const float* right, std::int64_t columns,
@@ -351,7 +352,7 @@ __attribute__((noinline)) void product_tile(const float* left, std::int64_t rows
   }
 }
 
-/// residual = v − own, never beyond the largest float.
+/// residual = v − own, clamped to finite floats.
 template <class V>
 HIPRESS_LANES void keep_rest_at(const float* line, const float* own, float* residual) {
   V v, sent;
@@ -399,7 +400,7 @@ void reconstruct(const Reconstruction& item, float* room) {
 
 // ---- small matrices, in double ----
 
-/// Double precision in vectors of half as many lanes.
+/// Double-precision vectors with half as many lanes.
 template <class F>
 struct DoubleLanes;
 
@@ -433,7 +434,7 @@ struct DoubleLanes<float> {
   }
 };
 
-/// The sum over at most kGramRows rows.
+/// Dot product over at most kGramRows rows.
 template <class F>
 HIPRESS_LANES double dot_of_block(const float* a, const float* b, std::int64_t rows) {
   using Double = DoubleLanes<F>;
@@ -468,7 +469,7 @@ void multiply_by_own(const float* factor, std::int64_t rows, int rank, double* g
   }
 }
 
-/// For as many rows as V has lanes. The last column comes first, as it needs all the others.
+/// Processes one vector of rows. The last column comes first, because it needs all the others.
 template <class F>
 HIPRESS_LANES void multiply_rows_by_inverse(float* factor, std::int64_t rows, int rank,
                                             const double* inverse) {

@@ -8,9 +8,9 @@
 #include "kernels/frames/typed_values.hpp"
 #include "kernels/lowrank/operators.hpp"
 
-/// The one order in which the operators on low-rank factors add, on every device and instruction
-/// set, and the arithmetic that they share. A gradient is a matrix M, row after row; a factor has
-/// `rank` columns, each contiguous.
+/// The order of sums in the operators on low-rank factors, on every device and instruction set, and
+/// their common arithmetic. A gradient is a matrix M, row by row; a factor has `rank` columns, each
+/// contiguous.
 ///
 ///   product M·B            A row's columns are cut into tiles of 1024. In a tile, lane l of 16
 ///                          adds the products of columns l, l + 16 … in order; then lanes l and
@@ -26,8 +26,8 @@
 ///                          products of rows l, l + 16 …; then lanes as above. Blocks are added in
 ///                          order. All of it in double, where products of fp32 numbers are exact.
 ///
-/// A tile whose fp32 sum is not finite is added again in double, in the same order. So only an
-/// infinity or a NaN among the inputs makes a sum that is not finite.
+/// A tile whose fp32 sum is not finite is summed again in double, in the same order. So a sum is
+/// non-finite only if an input is.
 namespace hipress::kernels::lowrank {
 
 inline constexpr int kLanes = 16;
@@ -37,21 +37,22 @@ inline constexpr int kGroupRows = 8;
 inline constexpr int kGramRows = 1024;
 inline constexpr int kMaxRank = 128;
 
-/// What is left of a column's squared length beside the columns before it, as a share: with less it
-/// counts as dependent on them. A Gram matrix in double tells condition numbers up to 3·10^6.
+/// Rank threshold: a column counts as dependent on the earlier ones if the part orthogonal to them
+/// has less than this share of its squared length. A Gram matrix in double resolves condition
+/// numbers up to 3·10^6.
 inline constexpr double kLeastPivot = 1e-13;
 
-/// Entries of a factor saturate here, so that sums over 65536 nodes stay finite.
+/// Saturation bound of a factor's entries; sums over 65536 nodes stay finite.
 inline constexpr double kLargestOfFactor = 0x1p111;
 
-/// v from a value and its residual. x − x is 0, or NaN where x is not finite.
+/// v of a value and its residual. x − x is 0, or NaN if x is not finite.
 template <class F>
 HIPRESS_LANES F with_residual(F x, F residual) {
   const F sum = x + residual;
   return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), sum)) + (x - x);
 }
 
-/// The next residual, of v and what was sent of it.
+/// Next residual: v minus the sent value, clamped to finite floats.
 template <class F>
 HIPRESS_LANES F rest_of(F v, F sent) {
   return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), v - sent));
@@ -64,7 +65,7 @@ HIPRESS_LANES float entry_of(const Matrix& matrix, std::int64_t row, std::int64_
   return matrix.residual == nullptr ? x : with_residual(x, matrix.residual[i]);
 }
 
-/// An entry of a factor, from its sum; NaN, if that is not finite.
+/// Entry of a factor from its sum; NaN if that is not finite.
 HIPRESS_LANES float rounded_entry(double sum, double scale) {
   const double entry = sum * scale;
   if (!(entry - entry == 0)) return not_a_number();
@@ -73,7 +74,7 @@ HIPRESS_LANES float rounded_entry(double sum, double scale) {
   return static_cast<float>(entry);
 }
 
-/// Lanes l and l + 8, l + 4 … until one number is left.
+/// Adds lanes l and l + 8, l + 4 … until one number is left.
 HIPRESS_LANES double combine_lanes(double (&lanes)[kLanes]) {
   for (int half = kLanes / 2; half > 0; half /= 2) {
     for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
@@ -81,9 +82,9 @@ HIPRESS_LANES double combine_lanes(double (&lanes)[kLanes]) {
   return lanes[0];
 }
 
-/// A draw with mean 0 and variance 1: the sum of eight uniform draws. It is exact in integers, and
-/// so the same everywhere. It shares with a normal distribution all that matters here:
-/// independence, and directions that are close to uniform.
+/// A draw with mean 0 and variance 1: the sum of eight uniform draws. It is exact in integers, so
+/// it is the same everywhere. Like a normal distribution, it gives independent entries and nearly
+/// uniform directions, which is all that is needed here.
 HIPRESS_LANES float draw_normal(const DrawStream& stream, std::int64_t element) {
   std::int32_t sum = 0;
   for (std::uint32_t site = 0; site < 8; ++site) {
@@ -93,7 +94,7 @@ HIPRESS_LANES float draw_normal(const DrawStream& stream, std::int64_t element) 
   return static_cast<float>(2 * sum - 8 * 65535) * 0x1.3988e2p-17f;
 }
 
-/// The draws of a factor: alike on all nodes.
+/// Draws of a factor, the same on all nodes.
 HIPRESS_LANES DrawStream stream_of_factor(const DrawKey& key, std::int64_t entries) {
   DrawKey common;
   common.seed = key.seed;
@@ -105,12 +106,12 @@ HIPRESS_LANES DrawStream stream_of_factor(const DrawKey& key, std::int64_t entri
 
 // ---- from a Gram matrix to what makes columns orthonormal ----
 //
-// Matrices are rank × rank, row after row, and upper triangular. Work is dealt out by columns:
-// worker `first` of `step` does columns first, first + step …, and `meet()` lets workers wait for
-// each other. One worker has nobody to wait for.
+// Matrices are rank × rank, row by row, and upper triangular. Work is distributed by columns:
+// worker `first` of `step` does columns first, first + step …; `meet()` is a barrier among the
+// workers, and a no-op for a single one.
 
-/// Replaces a Gram matrix by its Cholesky factor R, whose rows of dependent columns are 0.
-/// `lengths` are the Gram matrix's diagonal. False if an entry of that is not finite.
+/// Replaces a Gram matrix by its Cholesky factor R, with zero rows for dependent columns. `lengths`
+/// is the Gram matrix's diagonal. Returns false if an entry of the diagonal is not finite.
 template <class Meet>
 HIPRESS_LANES bool factorise(double* gram, const double* lengths, int rank, int first, int step,
                              const Meet& meet) {
@@ -136,7 +137,7 @@ HIPRESS_LANES bool factorise(double* gram, const double* lengths, int rank, int 
   return finite;
 }
 
-/// The inverse of R; columns and rows of dependent columns are 0.
+/// Computes the inverse of R; rows and columns of dependent columns are 0.
 HIPRESS_LANES void invert(const double* factor, double* inverse, int rank, int first, int step) {
   for (int j = first; j < rank; j += step) {
     const double own = factor[j * rank + j];

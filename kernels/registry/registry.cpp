@@ -32,20 +32,19 @@
 #include "kernels/user/algorithm_cuda.hpp"
 #endif
 
-// The algorithms of algorithms/*.pse: one row each, in the order in which they are listed
-// everywhere: name, coarseness, least traffic and launches, help, and what text calls the values of
-// parameters that have names.
+// Rows of the algorithms in algorithms/*.pse, in the order of all listings: name, coarseness,
+// minimal traffic and launches, help, and the names of parameters' values.
 //
-// An encode reads 4 bytes an element and writes the code's bits; error feedback reads and writes
-// the residual (8 more). TernGrad reads twice, since its code needs the minimum and the maximum
-// first. A decode reads the code and writes 4 bytes; decode-and-add reads those 4 bytes as well.
-// DGC and GradDrop send 1 % of the entries; DGC reads and writes two arrays of state, GradDrop a
-// residual. A quantiser of blocks sends four bytes for a block besides the codes: 1/64 byte an
-// element for 256 of them, 1/16 for 64, 1/32 for 128, 1/8 for 32.
+// An encode reads 4 bytes per element and writes the code's bits; error feedback reads and writes
+// the residual (8 more). TernGrad reads its input twice, since its code needs the minimum and the
+// maximum first. A decode reads the code and writes 4 bytes; decode-and-add reads those 4 bytes as
+// well. DGC and GradDrop send 1 % of the entries; DGC reads and writes two state arrays, GradDrop a
+// residual. A block quantiser also sends four bytes per block: 1/64 byte per element for blocks of
+// 256, 1/16 for 64, 1/32 for 128, 1/8 for 32.
 //
-// fp4block has int4block's place. Of normal numbers, 4 bits of int4block lose 15 % (the root of the
-// mean squared error, as a share of the numbers'), those of E2M1 10 % and of E3M0 18 %; tbq and
-// terngrad, which are in the same place, lose more.
+// fp4block has int4block's coarseness. On normally distributed numbers, the relative RMS error is
+// 15 % for 4 bits of int4block, 10 % for E2M1 and 18 % for E3M0; it is larger for tbq and terngrad,
+// which have the same coarseness.
 #define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD, ENCODE_KERNELS, DECODE_KERNELS) \
   Traffic { ENCODE, DECODE, ADD, ENCODE_KERNELS, DECODE_KERNELS }
 #define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                      \
@@ -88,27 +87,27 @@ namespace {
 
 using Values = std::map<std::string, double>;
 
-/// A row of the registry, and how it is made for one instruction set.
+/// A row of the registry, and a factory for one instruction set.
 struct Entry {
   AlgorithmRow row;
   std::function<std::unique_ptr<Codec>(const Values& values, Isa isa)> make_for;
 };
 
-/// What text calls the values of a program's parameter: Parameter::names.
+/// Names of the values of a program's parameter: Parameter::names.
 struct NamedValues {
   std::string_view parameter;
   std::vector<std::string_view> names;
 };
 
-/// The code of one program: for every instruction set, by Isa, and for GPUs. Null where this
-/// build has none. Kernels are asked for when a codec is made: a user's are compiled then.
+/// Code of one program: per instruction set, by Isa, and for GPUs. Null if this build has none.
+/// CUDA kernels are fetched when a codec is made, because a user's are compiled then.
 struct Programs {
   std::array<const CompiledAlgorithm*, 4> host;
   std::function<const CudaKernels&()> cuda;
 };
 
-/// The parameters' values in the order in which the program declares them. std::invalid_argument
-/// for one that is no multiple of what the program says.
+/// Values in the program's order of parameters. Throws std::invalid_argument for a value that is no
+/// multiple of the declared step.
 std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
   std::vector<double> ordered;
   for (int i = 0; i < program.parameter_count; ++i) {
@@ -125,7 +124,7 @@ std::vector<double> in_order(const CompiledAlgorithm& program, const Values& val
   return ordered;
 }
 
-/// How entries lie in a sparsifier's messages: a parameter of all of them.
+/// Name of the parameter of all sparsifiers that selects the packing of entries.
 constexpr std::string_view kPacking = "packing";
 
 sparse::Packing packing_of(const Values& values) {
@@ -202,7 +201,7 @@ std::unique_ptr<Codec> make_cast(const Values& /*values*/, Device device) {
 
 template <class Format>
 Entry cast_entry() {
-  // Four bytes on one side, two on the other.
+  // Four bytes are read and two written, or the reverse.
   return {{Format::kName, kFinest, {6, 6, 10}, Format::kHelp, {}, make_cast<Format>},
           [](const Values& /*values*/, Isa isa) { return make_host_cast<Format>(isa); }};
 }
@@ -226,8 +225,8 @@ Entry low_rank_entry(std::string_view name, const Traffic& traffic, std::string_
           }};
 }
 
-/// With error feedback, a product reads the gradient and the residual, which is 8 bytes an element
-/// for each stage; the decode reads both again and writes both.
+/// With error feedback, each stage's product reads the gradient and the residual, 8 bytes per
+/// element. The decode reads both again and writes both.
 std::vector<Entry> low_rank_entries() {
   return {low_rank_entry("powersgd", {16, 16, 0},
                          "a product of two factors of low rank, by one step of a power iteration",
@@ -240,8 +239,8 @@ std::vector<Entry> low_rank_entries() {
                          lowrank::make_rsketch)};
 }
 
-/// An encode reads 4 bytes an element and writes what three bytes and an exponent come to: 3.4
-/// bytes of normal numbers. A decode reads those and writes 4.
+/// An encode reads 4 bytes per element and writes three bytes and a coded exponent: 3.4 bytes for
+/// normally distributed numbers. A decode reads those and writes 4.
 Entry lossless_entry() {
   Entry entry;
   entry.row.name = "lossless";
@@ -260,7 +259,7 @@ Entry lossless_entry() {
   return entry;
 }
 
-/// Entries stay where they are when one is added.
+/// All entries; a deque, so that references stay valid when one is added.
 std::deque<Entry>& entries() {
 #ifdef __x86_64__
 #define HIPRESS_VECTOR_PROGRAMS(NAME) &hipress_##NAME##_avx2, &hipress_##NAME##_avx512
@@ -292,7 +291,7 @@ std::deque<Entry>& entries() {
   return table;
 }
 
-/// The entry of a program compiled at run time, made once.
+/// Entry of a program compiled at run time; made once per program.
 const Entry& user_entry(const std::string& path, double compile_timeout_s) {
   static std::mutex mutex;
   static std::map<const UserProgram*, Entry> made;
@@ -309,8 +308,8 @@ const Entry& user_entry(const std::string& path, double compile_timeout_s) {
       .first->second;
 }
 
-/// "tau from 1e-30 to 1e+30 (default 0.5)", one after the other; "format, e3m0 or e2m1 (default
-/// e3m0)".
+/// Describes parameters, for error messages: "tau from 1e-30 to 1e+30 (default 0.5)", "format, e3m0
+/// or e2m1 (default e3m0)".
 std::string describe(const std::vector<Parameter>& parameters) {
   if (parameters.empty()) return "none";
   std::vector<std::string> texts;
@@ -336,7 +335,7 @@ std::string describe(const std::vector<Parameter>& parameters) {
                                           reason, pause, row.name, describe(row.parameters)));
 }
 
-/// The number that the whole of a text is.
+/// Parses the whole text as a number; empty if it is not one.
 std::optional<double> number_in(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -344,7 +343,7 @@ std::optional<double> number_in(std::string_view text) {
   return value;
 }
 
-/// A parameter's value as text gives it: a number or, where values have names, one of these.
+/// Parses a parameter's value: a number, or one of the names if the values have names.
 std::optional<double> value_in(std::string_view text, const Parameter& parameter) {
   if (parameter.names.empty()) return number_in(text);
   const auto found = std::ranges::find(parameter.names, text);
@@ -352,7 +351,7 @@ std::optional<double> value_in(std::string_view text, const Parameter& parameter
   return static_cast<double>(found - parameter.names.begin());
 }
 
-/// Puts one "name=value" into `values`.
+/// Parses one "name=value" into `values`.
 void assign(std::string_view assignment, std::string_view text, const AlgorithmRow& row,
             Values& values, std::vector<std::string>& given) {
   const std::size_t equals = assignment.find('=');
@@ -396,7 +395,7 @@ std::vector<std::string_view> known_names() {
   return names;
 }
 
-/// An algorithm's entry with every parameter's value, from "name" or "name(parameter=value, …)".
+/// Entry and parameter values of "name" or "name(parameter=value, …)", with defaults filled in.
 std::pair<const Entry&, Values> parse(std::string_view text, double compile_timeout_s) {
   if (io::printable(text) != text) {
     throw std::invalid_argument(
@@ -453,7 +452,8 @@ std::vector<AlgorithmRow>& rows() {
   return table;
 }
 
-/// Letters, digits and "_", as a list of algorithms, a profile and a plan's text can hold.
+/// True if the name has only letters, digits and "_", which lists of algorithms, profiles and plans
+/// can hold.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -515,7 +515,7 @@ std::string optimizer_note(std::string_view text) {
     if (!parameter.own || value == 0) continue;
     return fmt::format(
         "{0} is an optimizer of its own: its {1} acts on every node's gradient before it is sent, "
-        "and what is applied is not the mean of gradients{2}. Take {1} out of the job's "
+        "so the applied update is not the mean of gradients{2}. Take {1} out of the job's "
         "optimizer, or out of the algorithm",
         trimmed(text), parameter.name,
         parameter.name == "momentum"

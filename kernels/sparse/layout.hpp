@@ -6,13 +6,13 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/frames/sparsifier.hpp"
 
-/// Where the parts of a packed message lie (packed.hpp), for hosts and for GPUs.
+/// Layout of packed messages (packed.hpp), for hosts and GPUs.
 namespace hipress::kernels::sparse {
 
 enum class Packing : std::uint8_t {
   kNone,
   kIndices,  ///< values stay fp32
-  kAll,      ///< values are fp16; what rounding takes from them stays in the encoder's state
+  kAll,      ///< values are fp16; the encoder's state keeps the rounding error
 };
 
 inline constexpr auto kStartBytes = static_cast<std::int64_t>(sizeof(SparsifierHeader));
@@ -23,10 +23,10 @@ HIPRESS_LANES std::int64_t words_for(std::int64_t bits) {
   return (bits + kWordBits - 1) / kWordBits;
 }
 
-/// The parts, in bytes, for a slice of `elements` with room for `entries`.
+/// Byte offsets of the parts, for a slice of `elements` with room for `entries`.
 struct Layout {
   std::int64_t entries = 0;
-  int lower_bits = 0;  ///< l
+  int lower_bits = 0;  ///< l, the number of low bits of an index stored as they are
   std::int64_t upper = 0, values = 0, end = 0;
 
   HIPRESS_LANES static Layout of(std::int64_t elements, std::int64_t entries, Packing packing) {
@@ -37,7 +37,7 @@ struct Layout {
     while (entries > 0 && (elements >> (l + 1)) >= entries) ++l;
     const std::int64_t lower = entries * l;
     parts.upper = kStartBytes + words_for(lower) * kWordBytes;
-    // A word more than both together need, so that the length never falls with more elements.
+    // One word more than both parts need, so that the length is monotone in `elements`.
     const std::int64_t bits = lower + entries + (elements >> l) + 1;
     parts.values = kStartBytes + (words_for(bits) + 1) * kWordBytes;
     parts.end = parts.values + entries * (packing == Packing::kAll ? 2 : 4);

@@ -24,7 +24,7 @@ std::uint64_t word_at(const std::byte* words, std::int64_t number) {
   return word;
 }
 
-/// Bits one after the other, the lowest of a word first.
+/// Writes a bit stream, lowest bit of a word first.
 class BitWriter {
  public:
   explicit BitWriter(std::byte* to) : to_(to) {}
@@ -50,7 +50,7 @@ class BitWriter {
   int used_ = 0;
 };
 
-/// `bits` < 64 bits from bit `first` on.
+/// Reads `bits` < 64 bits from bit `first` on.
 std::uint64_t bits_at(const std::byte* words, std::int64_t first, int bits) {
   if (bits == 0) return 0;
   const std::int64_t word = first / kWordBits;
@@ -60,7 +60,7 @@ std::uint64_t bits_at(const std::byte* words, std::int64_t first, int bits) {
   return value & ((std::uint64_t{1} << bits) - 1);
 }
 
-/// Memory for one message of the sparsifier, aligned as messages are.
+/// Memory for one plain message, aligned to 64 bytes.
 class Scratch {
  public:
   explicit Scratch(std::int64_t bytes)
@@ -112,7 +112,7 @@ class HostPackedCodec : public PackedCodec {
         messages.push_back(scratch.emplace_back(bytes).data());
         if (item.elements > 0 && !unpack(item.messages[i], parts, scratch.back().data())) {
           throw std::runtime_error(fmt::format(
-              "packed entries: damaged message: message {} is none of a slice of {} elements", i,
+              "packed entries: damaged message: message {} does not fit a slice of {} elements", i,
               item.elements));
         }
       }
@@ -159,8 +159,8 @@ class HostPackedCodec : public PackedCodec {
     std::memcpy(item.message, &start, sizeof start);
   }
 
-  /// Values as fp16, the largest finite one where they are beyond it; what that takes from them
-  /// waits.
+  /// Stores values as fp16, clamped to the largest finite one. The rounding error is added to the
+  /// state array.
   void round_values(const EncodeItem& item, const Layout& parts,
                     std::span<const std::uint32_t> indices, const float* values) const {
     float* const waits = waiting(item.state);
@@ -173,7 +173,8 @@ class HostPackedCodec : public PackedCodec {
     }
   }
 
-  /// False for a message that no encode makes; what indices and values mean, the sparsifier checks.
+  /// Returns false for a message that no encode makes. The sparsifier checks the unpacked indices
+  /// and values.
   bool unpack(const std::byte* message, const Layout& parts, std::byte* to) const {
     SparsifierHeader start;
     std::memcpy(&start, message, sizeof start);

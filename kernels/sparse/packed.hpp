@@ -7,14 +7,14 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/sparse/layout.hpp"
 
-/// Shorter messages of sparsifiers, whose entries otherwise take 8 bytes each.
+/// Shorter messages of sparsifiers. Plain messages take 8 bytes an entry.
 ///
-/// Indices ascend, so they are coded as Elias and Fano do: the lowest l bits of each index as they
-/// are, and the gaps between the upper parts in unary. With l = ⌊log2(n/k)⌋, k entries of n
-/// elements take k·l + k + ⌊n/2^l⌋ + 1 bits, which is 8.6 bits an entry at 1 %; the length depends
-/// on n and k alone, not on the data. P. Elias, "Efficient storage and retrieval by content and
-/// address of static files", 1974; R. Fano, "On the number of bits required to implement an
-/// associative memory", 1971.
+/// Ascending indices are stored in Elias-Fano code: the lowest l bits of each index as they are,
+/// and the gaps between the upper parts in unary. With l = ⌊log2(n/k)⌋, k entries of n elements
+/// take k·l + k + ⌊n/2^l⌋ + 1 bits, which is 8.6 bits an entry at 1 %. The length depends on n and
+/// k alone, not on the data. P. Elias, "Efficient storage and retrieval by content and address of
+/// static files", 1974; R. Fano, "On the number of bits required to implement an associative
+/// memory", 1971.
 ///
 /// A message is
 ///
@@ -24,7 +24,7 @@
 ///   values  fp32, or fp16
 namespace hipress::kernels::sparse {
 
-/// What packed codecs of all devices share.
+/// Base of the packed codecs of all devices.
 class PackedCodec : public Codec {
  public:
   PackedCodec(std::unique_ptr<Codec> sparsifier, Packing packing, int waiting_array)
@@ -32,7 +32,7 @@ class PackedCodec : public Codec {
 
   const CodecTraits& traits() const override { return sparsifier_->traits(); }
   std::int64_t encoded_bytes(std::int64_t elements) const override { return layout(elements).end; }
-  /// Plain messages, and what the sparsifier takes.
+  /// Temporary memory of the sparsifier, plus the plain messages.
   std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const override {
     const std::int64_t plain = 2 * sparsifier_->encoded_bytes(elements);  // and counts by word
     return sparsifier_->temporary_bytes(elements, messages) +
@@ -48,7 +48,7 @@ class PackedCodec : public Codec {
     return Layout::of(elements, std::max<std::int64_t>(0, bytes - kStartBytes) / 8, packing_);
   }
 
-  /// Where what rounding takes from the slice's values is added; null: nowhere.
+  /// Array to which rounding errors of the slice's values are added; null if none.
   float* waiting(const State& state) const {
     const bool keeps = packing_ == Packing::kAll && state.data != nullptr && waiting_array_ >= 0;
     return keeps ? state.data + waiting_array_ * state.stride : nullptr;
@@ -59,12 +59,12 @@ class PackedCodec : public Codec {
   int waiting_array_;
 };
 
-/// A sparsifier's codec on the CPU with packed messages. `waiting_array` is the state array in
-/// which waits what is not sent; -1: there is none.
+/// Packs the messages of a sparsifier's codec on the CPU. `waiting_array` is the index of the state
+/// array that holds unsent values; -1 if the sparsifier has no such array.
 std::unique_ptr<Codec> make_packed(std::unique_ptr<Codec> sparsifier, Packing packing,
                                    int waiting_array);
 
-/// The same of a sparsifier's codec on the current GPU; the same messages.
+/// The same for a sparsifier's codec on the current GPU; messages have the same bits.
 std::unique_ptr<Codec> make_cuda_packed(std::unique_ptr<Codec> sparsifier, Packing packing,
                                         int waiting_array);
 

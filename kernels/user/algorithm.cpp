@@ -27,8 +27,8 @@ namespace hipress::kernels {
 
 namespace {
 
-/// As the built-in algorithms are compiled for the fastest instruction set here: what is cached may
-/// be found by another processor, which then has the same one.
+/// Flags of the built-in algorithms for the fastest instruction set here. They are part of the
+/// cache key, so another processor finds a cached program only if it has the same instruction set.
 std::vector<std::string> compiler_flags() {
   std::vector<std::string> flags = {"-std=c++20", "-O3", "-ffp-contract=off", "-fPIC",
                                     "-shared",    "-w",  "-DHIPRESS_PLUGIN"};
@@ -42,7 +42,7 @@ std::vector<std::string> compiler_flags() {
   return flags;
 }
 
-/// What the machine code depends on besides the headers.
+/// Inputs of the machine code besides the headers, for the cache key.
 std::vector<std::string> inputs_of(const std::string& code) {
   std::vector<std::string> inputs = compiler_flags();
   inputs.push_back(io::cxx_compiler());
@@ -50,12 +50,12 @@ std::vector<std::string> inputs_of(const std::string& code) {
   return inputs;
 }
 
-/// The compiler as the command that CXX says, "ccache g++ -m64" included.
+/// Words of the compiler command in CXX, as in "ccache g++ -m64".
 std::vector<std::string> compiler_command() {
   std::istringstream text(io::cxx_compiler());
   std::vector<std::string> words;
   for (std::string word; text >> word;) words.push_back(word);
-  // It is started elsewhere.
+  // Absolute, because the compiler is started in another folder.
   if (!words.empty() && words.front().find('/') != std::string::npos) {
     words.front() = std::filesystem::absolute(words.front()).string();
   }
@@ -89,8 +89,8 @@ std::vector<std::string> compiler_command() {
                                  compiler, result.output.substr(0, kShown)));
 }
 
-/// The library that `code` compiles to. The compiler reads the code from standard input, and puts
-/// all its files into the cache's folder for work.
+/// Compiles `code` to a library. The compiler reads the code from standard input, and puts all its
+/// files into the cache's work folder.
 std::string build(const std::string& path, const std::string& code, const io::PrivateFolder& work,
                   double timeout_s) {
   constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
@@ -106,8 +106,8 @@ std::string build(const std::string& path, const std::string& code, const io::Pr
                                   std::string("-x"), std::string("c++"), std::string("-")}) {
     words.push_back(word);
   }
-  // Headers of code from standard input are looked for where the compiler works, too: in a folder
-  // that holds none, not in whatever folder the tool was started.
+  // For code from standard input, the compiler also searches its working directory for headers. Run
+  // it in a folder without any, not in the tool's working directory.
   const std::string folder = std::filesystem::absolute(work.path()).string();
   const io::ChildResult result = io::run_child({.words = std::move(words),
                                                 .input = code,
@@ -121,19 +121,18 @@ std::string build(const std::string& path, const std::string& code, const io::Pr
   return std::move(*library);
 }
 
-/// Loads a library from memory, for ever.
+/// Loads a library from memory; it is never unloaded.
 const CompiledAlgorithm& open(const std::string& path, const std::string& library) {
-  // The descriptors stay open: the loader takes a name that it knows for the same library.
+  // Keep the descriptors open: the loader would take a reused name for the same library.
   static std::vector<std::unique_ptr<io::MemoryFile>> loaded;
   const io::MemoryFile& file = *loaded.emplace_back(std::make_unique<io::MemoryFile>(library));
   void* const handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   const void* const symbol = handle == nullptr ? nullptr : dlsym(handle, "hipress_program");
   if (symbol == nullptr) {
     const char* const reason = dlerror();
-    throw io::RunError(
-        fmt::format("{}: what it was compiled to cannot be loaded: {}; empty {}, or "
-                    "name another compiler in CXX",
-                    path, reason != nullptr ? reason : "it has no program", io::cache_folder()));
+    throw io::RunError(fmt::format(
+        "{}: its compiled code cannot be loaded: {}; empty {}, or name another compiler in CXX",
+        path, reason != nullptr ? reason : "it has no program", io::cache_folder()));
   }
   return *static_cast<const CompiledAlgorithm*>(symbol);
 }

@@ -17,13 +17,13 @@ namespace hipress::kernels {
 
 namespace {
 
-/// A kernel that the launcher needs, and the place for its handle.
+/// A kernel that the launcher needs, and the destination of its handle.
 struct NamedKernel {
   std::string name = {};
   const void** handle = nullptr;
 };
 
-/// Kernels by name, as functions of the exported algorithm.
+/// Names of kernels, as templates over the exported algorithm.
 class KernelNames {
  public:
   void add(std::string_view name, const void*& handle, std::string_view arguments = "") {
@@ -66,7 +66,7 @@ std::vector<NamedKernel> quantizer_kernels(const CompiledAlgorithm& algorithm,
   return names.take();
 }
 
-/// Those of cuda_sparsifier_kernels() of cuda/sparsifier.cuh.
+/// The kernels that cuda_sparsifier_kernels() of cuda/sparsifier.cuh lists.
 std::vector<NamedKernel> sparsifier_kernels(CudaSparsifierKernels& kernels) {
   KernelNames names;
   names.add("look_for_non_finite", kernels.look);
@@ -82,7 +82,7 @@ std::vector<NamedKernel> sparsifier_kernels(CudaSparsifierKernels& kernels) {
   return names.take();
 }
 
-/// Those of cuda_block_kernels() of cuda/block_quantizer.cuh.
+/// The kernels that cuda_block_kernels() of cuda/block_quantizer.cuh lists.
 std::vector<NamedKernel> block_kernels(CudaBlockKernels& kernels) {
   KernelNames names;
   for (int type = 0; type < kValueTypes; ++type) {
@@ -105,14 +105,14 @@ std::vector<NamedKernel> kernels_of(const CompiledAlgorithm& algorithm, CudaKern
   }
 }
 
-/// A cached file is the cubin, for who wants to look into it, and a line for each kernel's name.
+/// Content of a cached file: the cubin, which tools can inspect, and one line per kernel name.
 std::string as_file(const GpuCode& code) {
   std::string bytes = code.cubin;
   for (const std::string& name : code.names) bytes += "\n" + name;
   return bytes;
 }
 
-/// Nothing if the file is not one with `count` names.
+/// Parses a cached file; empty unless it has `count` names.
 std::optional<GpuCode> from_file(std::string bytes, std::size_t count) {
   GpuCode code;
   code.names.resize(count);
@@ -134,7 +134,7 @@ void check(cudaError_t status, const std::string& path, const char* what) {
   throw io::RunError(fmt::format("{}: {}: {}", path, what, cudaGetErrorString(status)));
 }
 
-/// 90 for compute capability 9.0.
+/// Compute capability of the current GPU: 90 for 9.0.
 int capability_of_device(const std::string& path) {
   int device = 0, major = 0, minor = 0;
   const char* const what = "there is no GPU to compile it for; use the CPU";
@@ -144,7 +144,8 @@ int capability_of_device(const std::string& path) {
   return 10 * major + minor;
 }
 
-/// What loads machine code came with CUDA 12.8; the rest of the build needs 12.4.
+/// Throws io::RunError if this build cannot load machine code: that needs CUDA 12.8, the rest of
+/// the build 12.4.
 void require_loading([[maybe_unused]] const std::string& path) {
 #if CUDART_VERSION < 12080
   throw io::RunError(
@@ -154,7 +155,7 @@ void require_loading([[maybe_unused]] const std::string& path) {
 #endif
 }
 
-/// Loads the machine code, for ever, and takes the kernels out of it.
+/// Loads the machine code, which is never unloaded, and looks up its kernels.
 CudaKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& code) {
   CudaKernels kernels;
   const CudaShape& shape = program.algorithm->cuda;

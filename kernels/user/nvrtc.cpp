@@ -41,7 +41,7 @@ struct Nvrtc::Functions {
   decltype(&nvrtcGetSupportedArchs) architectures;
   decltype(&nvrtcVersion) version;
 
-  /// Takes them from a library; false if one is missing.
+  /// Looks the functions up in a library; false if one is missing.
   bool take(void* library) {
     return find(library, "nvrtcAddNameExpression", add_name) &&
            find(library, "nvrtcCompileProgram", compile) &&
@@ -73,10 +73,10 @@ struct Nvrtc::Functions {
 
 namespace {
 
-/// The headers of the standard library that nvrtc_std.hpp stands in for.
+/// Standard headers that nvrtc_std.hpp replaces.
 constexpr const char* kStandardHeaders[] = {"cstddef", "cstdint", "type_traits", "utility"};
 
-/// A program that goes away at the end of the scope.
+/// Owner of an NVRTC program.
 struct Program {
   decltype(&nvrtcDestroyProgram) destroy;
   nvrtcProgram handle = nullptr;
@@ -88,7 +88,7 @@ struct Program {
 }  // namespace
 
 std::vector<std::string> nvrtc_libraries() {
-  // First the one of this build's runtime, whose code the driver is known to take.
+  // First the version of this build's runtime, whose code the driver accepts.
   std::vector<std::string> names = {fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000)};
   for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) {
     if (name != names[0]) names.emplace_back(name);
@@ -112,14 +112,15 @@ Nvrtc::Nvrtc(const std::vector<std::string>& libraries) : functions_(new Functio
   for (const std::string& file : libraries) {
     void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library != nullptr && functions_->take(library)) {
-      // Outside the linker's folders NVRTC does not find its own half; loaded, it is found.
+      // Outside the linker's search path, NVRTC finds its builtins library only if it is loaded
+      // already.
       const std::filesystem::path folder = std::filesystem::path(file).parent_path();
       if (!folder.empty()) {
         dlopen((folder / ("libnvrtc-builtins.so." + version())).c_str(), RTLD_NOW | RTLD_LOCAL);
       }
       return;
     }
-    const char* const error = dlerror();  // of dlopen, or of the missing function
+    const char* const error = dlerror();  // error of dlopen() or dlsym()
     if (reason.empty() && error != nullptr) reason = error;
     if (library != nullptr) dlclose(library);
   }
@@ -155,8 +156,8 @@ int Nvrtc::architecture_for(int capability) const {
 }
 
 std::vector<std::string> Nvrtc::flags(int architecture) {
-  // As nvcc compiles the built-in algorithms.
-  // Headers come from one place alone, whatever folder this is run in.
+  // The flags that nvcc gets for the built-in algorithms. No headers are searched for in the
+  // working directory.
   return {"-std=c++20",          "-default-device",
           "--fmad=false",        "--disable-warnings",
           "--no-source-include", fmt::format("--gpu-architecture=sm_{}", architecture)};

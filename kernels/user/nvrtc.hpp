@@ -4,38 +4,41 @@
 #include <string>
 #include <vector>
 
-/// NVRTC, CUDA's compiler as a library. It is found when it is first needed, so that our programs
-/// start on machines without it; and it needs neither a GPU nor a toolkit's headers.
+/// NVRTC, CUDA's compiler as a library. It is loaded on first use, so that programs start on
+/// machines without it. It needs neither a GPU nor a toolkit's headers.
 namespace hipress::kernels {
 
 /// Machine code for one architecture.
 struct GpuCode {
   std::string cubin;
-  std::vector<std::string> names;  ///< in the cubin, of the kernels asked for, in that order
+  std::vector<std::string> names;  ///< mangled names of the requested kernels, in their order
 };
 
-/// Where NVRTC may be, the first choice first: in the toolkits of io::cuda_toolkits(), where the
-/// dynamic linker looks, in the toolkit of this build, in /usr/local/cuda.
+/// Candidate paths of NVRTC, in order of preference: the toolkits of io::cuda_toolkits(), the
+/// dynamic linker's search path, the toolkit of this build, /usr/local/cuda.
 std::vector<std::string> nvrtc_libraries();
 
 class Nvrtc {
  public:
-  /// Loads the first of `libraries` that can be; io::RunError with the remedy if none can.
+  /// Loads the first loadable of `libraries`; throws io::RunError, with the remedy, if there is
+  /// none.
   explicit Nvrtc(const std::vector<std::string>& libraries = nvrtc_libraries());
   ~Nvrtc();
 
-  /// "13.0"
+  /// Version of NVRTC, such as "13.0".
   std::string version() const;
 
-  /// The architecture to compile for where the GPU has compute capability `capability` (90 for
-  /// 9.0): the newest that is not newer, of the same generation. io::RunError if there is none.
+  /// Architecture to compile for, given a GPU's compute capability `capability` (90 for 9.0): the
+  /// newest of the same generation that is not newer. Throws io::RunError if NVRTC supports no such
+  /// architecture.
   int architecture_for(int capability) const;
 
-  /// What compile() makes depends on these besides code, headers and version.
+  /// Compiler flags. The result of compile() depends on them, the code, the headers and the
+  /// version.
   static std::vector<std::string> flags(int architecture);
 
-  /// Compiles generated code. `kernels` are names as C++ has them, templates with arguments; `path`
-  /// is for messages. io::RunError with the start of the log if that fails.
+  /// Compiles generated code. `kernels` are C++ names, templates with their arguments; `path` is
+  /// for error messages. Throws io::RunError with the start of the log on failure.
   GpuCode compile(const std::string& path, const std::string& code,
                   const std::vector<std::string>& kernels, int architecture) const;
 

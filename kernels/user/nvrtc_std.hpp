@@ -1,8 +1,8 @@
 #ifndef HIPRESS_KERNELS_NVRTC_STD_HPP
 #define HIPRESS_KERNELS_NVRTC_STD_HPP
 
-/// What device code uses of the standard library, for NVRTC, which comes without one. nvrtc.cpp
-/// hands this out under the names of the headers; so a GPU needs NVRTC alone, and no toolkit.
+/// Minimal standard library for device code, because NVRTC has none. nvrtc.cpp passes this file to
+/// NVRTC under the names of the standard headers, so no toolkit is needed.
 namespace std {
 
 using int8_t = signed char;

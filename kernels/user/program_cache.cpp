@@ -43,7 +43,7 @@ std::string program_key(const std::vector<std::string>& inputs) {
   }
   std::sort(headers.begin(), headers.end());
   std::string all;
-  // With its length, so that no two lists of texts make one.
+  // Length-prefixed, so that different lists never give the same text.
   const auto add = [&](const std::string& text) { all += fmt::format("{} {}", text.size(), text); };
   for (const std::string& input : inputs) add(input);
   for (const fs::path& header : headers) add(io::read_file(header.string()));

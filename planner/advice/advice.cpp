@@ -37,7 +37,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Searches a plan with a share of the budget, or reads the one that is given.
+/// Searches for a plan with a share of the budget, or reads the given one.
 SearchResult find_plan(const PreparedRequest& prepared, const Problem& problem, double share) {
   const Request& request = prepared.request;
   if (!prepared.searches()) {
@@ -53,18 +53,18 @@ SearchResult find_plan(const PreparedRequest& prepared, const Problem& problem, 
   return found;
 }
 
-/// Searches the best plan without compression, which is what compression is measured by; none where
-/// nothing can be compressed.
+/// Searches for the best plan without compression, the reference for compression; none if nothing
+/// can be compressed.
 std::optional<SearchResult> find_uncompressed(const PreparedRequest& prepared,
                                               const Problem& problem) {
   if (!may_compress(problem)) return std::nullopt;
   Limits limits =
       share_of(problem.limits, prepared.share_of_level() * PreparedRequest::kShareUncompressed);
-  if (!prepared.search.has_budget) limits.budget_s = std::min(limits.budget_s, kDropInBudget_s);
+  if (!prepared.search.optimises) limits.budget_s = std::min(limits.budget_s, kDropInBudget_s);
   return search_uncompressed(problem, limits);
 }
 
-/// Both, at the same time where there are jobs for that: neither knows the other's plans.
+/// Runs both searches, in parallel if there are jobs for that. They are independent.
 std::pair<SearchResult, std::optional<SearchResult>> find_both(const PreparedRequest& prepared,
                                                                const Problem& problem) {
   std::pair<SearchResult, std::optional<SearchResult>> found;
@@ -86,7 +86,7 @@ void consider_uncompressed(const PreparedRequest& prepared, const Problem& probl
   if (prepared.optimises()) advice.found.evaluations += found->evaluations;
 }
 
-/// Searches with the GPUs at another level; that plan is the advice if it is faster.
+/// Searches with the GPUs at the other level, and takes that plan if it is faster.
 void search_other_levels(const PreparedRequest& prepared, const Problem& other, Advice& advice) {
   if (prepared.form == PlanForm::kText) {
     const std::optional<TimedPlan> raw = advice.comparison.raw;
@@ -108,14 +108,13 @@ void search_other_levels(const PreparedRequest& prepared, const Problem& other, 
   }
   found.evaluations += result.evaluations;
   found.complete = found.complete && result.complete;
-  found.proven = found.proven && result.proven && time.iteration_s.has_value();
   if (!time.iteration_s) {
     found.diagnostics.push_back("plans with other levels of GPUs are left out: " + time.diagnostic);
     return;
   }
   std::optional<double>& planned_s = advice.comparison.planned_s;
   if (planned_s) {
-    // Within the tolerance, the one that gives up less.
+    // Within the tolerance, take the plan with the smaller loss.
     const Coarseness had = coarseness_of(prepared.problem, found.plan);
     const Coarseness has = coarseness_of(other, result.plan);
     const double slack = 1 + prepared.problem.tolerance;
@@ -126,14 +125,13 @@ void search_other_levels(const PreparedRequest& prepared, const Problem& other, 
   }
   result.evaluations = found.evaluations;
   result.complete = found.complete;
-  result.proven = found.proven;
   result.diagnostics.push_back(costs::describe_levels(other.machines->cluster));
   found = std::move(result);
   planned_s = time.iteration_s;
   advice.problem = &other;
 }
 
-/// Polishes the plan, and finds out what was asked about it.
+/// Polishes the plan, and runs the requested analyses.
 void analyse(const PreparedRequest& prepared, Advice& advice) {
   const Request& request = prepared.request;
   std::optional<double>& planned_s = advice.comparison.planned_s;
@@ -141,11 +139,11 @@ void analyse(const PreparedRequest& prepared, Advice& advice) {
   if (!planned_s) {
     if (!request.analysis.any()) return;
     if (prepared.searches()) {
-      found.diagnostics.push_back("the plan was not simulated, so nothing more is said of it");
+      found.diagnostics.push_back("the plan was not simulated, so it is not analysed");
       return;
     }
     throw io::InputError(fmt::format(
-        "{}, so nothing can be said of it: take fewer nodes, or a larger `budget`",
+        "{}, so it cannot be analysed: take fewer nodes, or a larger `budget`",
         found.diagnostics.empty() ? "this plan was not simulated" : found.diagnostics.back()));
   }
   const std::vector<Baseline> none;
@@ -167,7 +165,7 @@ void analyse(const PreparedRequest& prepared, Advice& advice) {
   planned_s = analysis.plan.iteration_s;
 }
 
-/// Where compression saves no more than the tolerance, what is written compresses nothing.
+/// Replaces the plan by one without compression if compression saves no more than the tolerance.
 void take_advised(const PreparedRequest& prepared, Advice& advice) {
   Comparison& comparison = advice.comparison;
   SearchResult& found = advice.found;
@@ -180,9 +178,8 @@ void take_advised(const PreparedRequest& prepared, Advice& advice) {
                                 steps_of(*advice.problem, comparison.uncompressed->plan.plan));
   if (saved > prepared.problem.tolerance) return;
   found.diagnostics.push_back(fmt::format(
-      "the plan compresses nothing{}, as advised: the fastest that does would save {:.1f} % "
-      "(`write` "
-      "fastest writes it)",
+      "the plan compresses nothing{}, as advised: the fastest compressed plan would save {:.1f} % "
+      "(`write` fastest writes it)",
       plans::used_algorithms(prepared.model, raw->plan).empty() ? "" : " beyond half precision",
       100 * std::max(0.0, saved)));
   found.plan = raw->plan;
@@ -190,18 +187,19 @@ void take_advised(const PreparedRequest& prepared, Advice& advice) {
   comparison.planned_s = raw->iteration_s;
 }
 
-/// Of all plans that the search could have returned, with GPUs at one level.
+/// Lower bound of all plans that the search could have returned, with GPUs at one level, in
+/// seconds.
 double bound(const Problem& problem, std::optional<double> known_s) {
   constexpr std::size_t kBranchNodes = 30;  // tens of milliseconds for most models
-  return lower_bound(problem.model, *problem.machines, choices_of(problem),
+  return lower_bound(problem.model, *problem.machines, make_choices(problem),
                      {.branch_nodes = kBranchNodes,
                       .known_s = known_s.value_or(0),
                       .stop = stop_of(*problem.machines)})
       .seconds;
 }
 
-/// Lower bound on the time of all plans that the search could have returned; none, perhaps with the
-/// reason, where no bound is known. `of_search_s`: the search's own bound, 0: it has none.
+/// Lower bound of all plans that the search could have returned; none, perhaps with a reason, if
+/// unknown. `of_search_s`: the search's own bound; 0: it has none.
 std::optional<double> find_bound(const PreparedRequest& prepared, double of_search_s,
                                  std::optional<double> known_s, std::string& diagnostic) {
   if (!prepared.search.simulates || !prepared.searches()) return std::nullopt;
@@ -209,17 +207,16 @@ std::optional<double> find_bound(const PreparedRequest& prepared, double of_sear
     return of_search_s > 0 ? std::optional(of_search_s) : std::nullopt;
   }
   const Problem& problem = prepared.problem;
-  if (const casync::Topology* unknown = topology_without_bound(choices_of(problem))) {
-    diagnostic = fmt::format(
-        "topology {} says nothing of what it costs at the least: no lower bound", unknown->name);
+  if (const casync::Topology* unknown = topology_without_bound(make_choices(problem))) {
+    diagnostic = fmt::format("topology {} has no lower bound", unknown->name);
     return std::nullopt;
   }
   const double bound_s = bound(problem, known_s);
   return prepared.other ? std::min(bound_s, bound(prepared.other->problem(), known_s)) : bound_s;
 }
 
-/// Why plans cannot be simulated, since SeCoPa's formulas have costs for algorithms that no profile
-/// has; empty: they can.
+/// Reason why plans cannot be simulated: SeCoPa's formulas cover algorithms that no profile has
+/// costs for. Empty: they can.
 std::string missing_costs(const PreparedRequest& prepared) {
   if (prepared.search.simulates || !prepared.searches()) return {};
   try {
@@ -230,8 +227,8 @@ std::string missing_costs(const PreparedRequest& prepared) {
   }
 }
 
-/// Finds out from which density on a plan that gathers sparse messages had better go dense; after
-/// all else, since it takes some simulations.
+/// Finds the density above which a plan that gathers sparse messages should send dense ones. Runs
+/// last, since it takes some simulations.
 void consider_dense(const PreparedRequest& prepared, Advice& advice) {
   if (!prepared.searches() || !advice.comparison.planned_s) return;
   if (!prepared.search.has_options) return;
@@ -242,15 +239,16 @@ void consider_dense(const PreparedRequest& prepared, Advice& advice) {
   advice.analysis.dense = found_out->dense;
   const std::string& unknown = found_out->diagnostic;
   if (!unknown.empty()) {
-    found.diagnostics.push_back("from which density on dense is faster is not known: " + unknown);
+    found.diagnostics.push_back("the density from which dense is faster is unknown: " + unknown);
   }
   if (found_out->dense && prepared.form == PlanForm::kText) {
     found.diagnostics.push_back(
-        "from which density on the plan goes dense is only in a plan YAML: take `output` X.yaml");
+        "only a plan YAML can hold the density from which the plan sends dense messages: take "
+        "`output` X.yaml");
   }
 }
 
-/// Searches with the GPUs at the level that the problem says, and compares what was found.
+/// Searches with the GPUs at the problem's level, and compares the results.
 void search_own_level(const PreparedRequest& prepared, const Problem& problem, Advice& advice) {
   const Stopwatch watch;
   const std::string missing = missing_costs(prepared);
@@ -266,7 +264,7 @@ void search_own_level(const PreparedRequest& prepared, const Problem& problem, A
   found.diagnostics.insert(found.diagnostics.end(), prepared.diagnostics.begin(),
                            prepared.diagnostics.end());
   if (missing.empty()) {
-    advice.comparison = compare_with_baselines(problem, found);
+    advice.comparison = compare_with_baselines(problem, found, prepared.baselines);
     consider_uncompressed(prepared, problem, uncompressed, advice);
   } else {
     advice.comparison.not_simulated = missing;
@@ -274,19 +272,18 @@ void search_own_level(const PreparedRequest& prepared, const Problem& problem, A
   if (prepared.optimises()) take_faster(problem, advice.comparison, found);
 }
 
-/// Analyses the plan and bounds the time of all plans, one beside the other. `least_found_s`: of
-/// the fastest plan that a search found; none: nothing was simulated.
+/// Analyses the plan, and bounds the time of all plans, in parallel. `least_found_s`: time of the
+/// fastest plan that a search found; none: nothing was simulated.
 void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> least_found_s,
                        Advice& advice) {
   const Problem& problem = advice.own(prepared);
   Comparison& comparison = advice.comparison;
-  std::optional<double> bound_s = least_found_s;
+  std::optional<double> bound_s;
   const double of_search_s = advice.found.lower_bound_s;
   std::string no_bound;
-  const bool proven = advice.found.proven;
   sim::run_parallel(2, problem.limits.jobs, [&](std::size_t i, unsigned) {
     if (i == 1) {
-      if (!proven) bound_s = find_bound(prepared, of_search_s, least_found_s, no_bound);
+      bound_s = find_bound(prepared, of_search_s, least_found_s, no_bound);
       return;
     }
     if (prepared.optimises() && comparison.planned_s) {
@@ -297,11 +294,10 @@ void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> le
     analyse(prepared, advice);
   });
   comparison.lower_bound_s = bound_s;
-  comparison.proved_optimal = proven && comparison.planned_s <= least_found_s;
   if (!no_bound.empty()) advice.found.diagnostics.push_back(std::move(no_bound));
 }
 
-/// Judges the plan, with what weakens the verdict in its sentence.
+/// Judges the plan. The sentence includes doubts about the verdict.
 void give_verdict(const PreparedRequest& prepared, Advice& advice) {
   advice.verdict = judge(*advice.problem, advice.found.plan, advice.comparison);
   weaken(models::missing_times(prepared.model), advice.verdict, advice.comparison);
@@ -310,8 +306,8 @@ void give_verdict(const PreparedRequest& prepared, Advice& advice) {
   advice.verdict.sentence.insert(0, other);
 }
 
-/// The advice for one of a request's problems, and for the same with GPUs at another level (null:
-/// there is none).
+/// Advice for one of a request's problems, and for `other`, the same with the GPUs at another
+/// level; null: one level only.
 Advice find_advice(const PreparedRequest& prepared, const Problem& problem, const Problem* other) {
   Advice advice;
   advice.problem = &problem;
@@ -330,7 +326,7 @@ Advice find_advice(const PreparedRequest& prepared, const Problem& problem, cons
   return advice;
 }
 
-/// A problem with these algorithms, and a share of its limits.
+/// The problem with these algorithms, and with its limits divided by `parts`.
 std::shared_ptr<const Problem> bounded_by(const Problem& problem,
                                           const std::vector<std::string>& algorithms,
                                           std::size_t parts) {
@@ -338,6 +334,11 @@ std::shared_ptr<const Problem> bounded_by(const Problem& problem,
   bounded->algorithms = algorithms;
   bounded->limits = share_of(problem.limits, 1 / static_cast<double>(parts));
   return bounded;
+}
+
+bool goes_round_rings(const casync::Plan& plan) {
+  constexpr std::string_view kRing = "ring";
+  return plan.topology == kRing || plan.raw_topology == kRing || plan.shards_by == kRing;
 }
 
 /// The problem at both levels of GPUs.
@@ -353,7 +354,7 @@ Advice find_advice(const PreparedRequest& prepared) {
   if (!prepared.learning || !prepared.searches() || problem.algorithms.empty()) {
     return find_advice(prepared, problem, other);
   }
-  // A plan of coarser algorithms takes shorter steps, and more of them: one search for each ratio.
+  // Plans of coarser algorithms have shorter steps, but more of them: one search for each ratio.
   const auto lists = prepared.learning->bounded(problem.algorithms);
   std::optional<Advice> best;
   double best_s = 0;
@@ -369,7 +370,7 @@ Advice find_advice(const PreparedRequest& prepared) {
     best = std::move(one);
     best_s = time_s;
   }
-  // Intervals and passes have the time that they have without a pilot.
+  // Gives intervals and passes as much time as without a pilot.
   if (problem.machines->budget) problem.machines->budget->restart();
   return std::move(*best);
 }
@@ -392,12 +393,28 @@ void complete(const PreparedRequest& prepared, Advice& advice) {
                                     ? "interrupted after the search: passes had less time"
                                     : "interrupted: this is the best plan so far");
   }
-  if (prepared.searches()) found.plan = in_one_topology(std::move(found.plan));
+  if (!prepared.searches()) return;
+  found.plan = in_one_topology(std::move(found.plan));
+  if (goes_round_rings(found.plan)) {
+    found.plan.rails = costs::rails(advice.problem->machines->cluster);
+  }
 }
 
 Advice advise(const PreparedRequest& prepared) {
   Advice advice = find_advice(prepared);
   complete(prepared, advice);
+  return advice;
+}
+
+Advice advise_briefly(PreparedRequest& prepared) {
+  prepared.baselines = Extent::kCheap;
+  Advice advice = find_advice(prepared);
+  const SearchResult& found = advice.found;
+  add_responses_of_contenders(
+      *advice.problem, advice.own(prepared),
+      {found.plan, found.transfer_order, advice.comparison.planned_s.value_or(0)},
+      advice.comparison);
+  give_verdict(prepared, advice);
   return advice;
 }
 

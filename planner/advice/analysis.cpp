@@ -28,7 +28,7 @@ Uncertainty uncertainty_of(const AnalysisOptions& options, const Problem& proble
   return uncertainty;
 }
 
-/// Passes have what the search left of the budget, and a little more.
+/// Limits of the passes: the search's remaining budget, plus kPassAllowance.
 Limits limits_of_passes(const Limits& limits, const Found& found) {
   Limits left = limits;
   left.progress = {};
@@ -80,7 +80,7 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
                   io::quote(best.name)));
 }
 
-/// Refuses a plan to compare with now rather than at the end.
+/// Rejects a plan for `compare` early if it cannot be read.
 void require_readable(const std::string& path_or_name, const Problem& problem) {
   if (problem.topology != "best") {
     read_plan(path_or_name, problem, problem.topology, {});
@@ -100,8 +100,7 @@ void check(const AnalysisOptions& options, const Problem& problem) {
   const bool looks = options.explain || options.report || !options.compare.empty();
   if (!options.plan.empty() && !looks) {
     throw io::InputError(
-        "`plan` takes a plan to be looked at instead of searching one: give `explain`, `compare` "
-        "or "
+        "`plan` names a plan to analyse instead of searching one: give `explain`, `compare` or "
         "`report` too (hipress-sim `plan` simulates it)");
   }
   if (!options.plan.empty() && options.robust) {
@@ -122,10 +121,10 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
   if (!problem.algorithms.empty()) context.algorithm = first_lossy(problem.algorithms);
   if (topology == "best") {
     if (!io::is_yaml_name(path_or_name)) {
-      throw io::InputError(fmt::format(
-          "plan {} does not say its topology, as a plan YAML does: take `topology` PS or RING "
-          "instead of BEST",
-          io::quote(path_or_name)));
+      throw io::InputError(
+          fmt::format("plan {} does not name its topology, as a plan YAML does: take `topology` PS "
+                      "or RING instead of BEST",
+                      io::quote(path_or_name)));
     }
     context.topology = "ps";  // unless the file says
   }
@@ -142,7 +141,7 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
     simulated.topology = row->topology.empty() ? context.topology : std::string(row->topology);
     Baseline baseline = simulate_baseline(*row, simulated, *problem.machines);
     if (baseline.plan.decisions.empty()) {
-      throw io::InputError(fmt::format("baseline {} cannot go by topology {} here: {}", row->name,
+      throw io::InputError(fmt::format("baseline {} cannot use topology {} here: {}", row->name,
                                        simulated.topology, baseline.diagnostic));
     }
     return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
@@ -166,8 +165,8 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
 
 namespace {
 
-/// Does what was asked for unless the budget is over, or until it is; a diagnostic then says so. A
-/// plan that was searched is not lost because its graph is too large for `option`.
+/// Runs an analysis within the budget; a diagnostic reports a budget that is over before or during
+/// it. If a searched plan's graph is too large for `option`, the plan is kept.
 template <class Work>
 void within_budget(const char* option, const AnalysisOptions& options, const Problem& problem,
                    Analysis& analysis, const Work& work) {

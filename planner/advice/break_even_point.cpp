@@ -13,6 +13,7 @@
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
 #include "io/yaml.hpp"
+#include "planner/advice/comparison.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -21,8 +22,10 @@ constexpr double kWidest = 64;         // the range is from 1/64 to 64 times the
 constexpr double kManyNodes = 512;     // or, of nodes, up to these
 constexpr double kWider = 4;           // without a turn there, the range grows by such factors
 constexpr double kSlow_s = 5;          // plans for wider ranges take no longer
-constexpr double kNear = 1.011;        // the factor to which bisections bring two values
-constexpr double kNearEnough = 1.045;  // for the ends of what is sure
+constexpr double kNear = 1.011;        // final ratio of two values in a bisection
+constexpr double kNearEnough = 1.045;  // the same for the ends of sure ranges
+constexpr double kKnownReach = 2;      // known plans are compared up to such a factor
+constexpr double kNearOfKnown = 1.1;   // the same for all values of known plans
 
 std::string seconds_text(double value) { return fmt::format("{:.12g}s", value); }
 
@@ -86,7 +89,8 @@ constexpr std::array kRows = {
                 [](double value) { return io::format_duration(value); }},
 };
 
-/// The saving of the fastest that compresses over the fastest that does not, whichever is advised.
+/// Saving of the fastest compressing plan over the fastest without compression, independent of the
+/// advice.
 Elsewhere elsewhere_of(const PreparedRequest& prepared, const Advice& advice, double value) {
   const Comparison comparison = by_progress(*advice.problem, advice.found.plan, advice.comparison);
   Elsewhere made{.value = value, .answer = advice.verdict.answer};
@@ -109,6 +113,18 @@ Elsewhere elsewhere_of(const PreparedRequest& prepared, const Advice& advice, do
   return made;
 }
 
+/// Advice on known plans, at the costs of another request.
+Advice advise_among(const Comparison& known, const PreparedRequest& prepared) {
+  Advice advice;
+  advice.problem = &prepared.problem;
+  TimedPlan planned;
+  advice.comparison = compare_again(prepared.problem, known, planned);
+  advice.found.plan = std::move(planned.plan);
+  advice.verdict = judge(prepared.problem, advice.found.plan, advice.comparison);
+  weaken(models::missing_times(prepared.model), advice.verdict, advice.comparison);
+  return advice;
+}
+
 Request request_for(const PreparedRequest& prepared, std::int64_t evaluations) {
   Request request = prepared.request;
   request.analysis = {};
@@ -119,7 +135,7 @@ Request request_for(const PreparedRequest& prepared, std::int64_t evaluations) {
   return request;
 }
 
-/// More than 0: compressing saves more than the tolerance.
+/// Above 0 if compression saves more than the tolerance.
 double margin(const Elsewhere& at, double tolerance) { return at.saving->median - tolerance; }
 
 double middle(const QuantityRow& quantity, double low, double high) {
@@ -127,8 +143,8 @@ double middle(const QuantityRow& quantity, double low, double high) {
   return quantity.whole ? std::round(between) : between;
 }
 
-/// The last value at which `side` is as at `low`, and the first at which it is not, at most a
-/// factor of `near` apart.
+/// Bisects to the last value at which `side` equals its value at `low`, and the first at which it
+/// differs; their ratio is at most `near`.
 std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, double low,
                                  double high, double near,
                                  const std::function<bool(const Elsewhere&)>& side) {
@@ -143,16 +159,16 @@ std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, d
   return {low, high};
 }
 
-std::vector<double> grid(const QuantityRow& quantity, double given) {
+std::vector<double> grid(const QuantityRow& quantity, double given, double factor) {
   const double least =
       quantity.whole ? quantity.may_be.least : std::max(quantity.may_be.least, given / kWidest);
   const double most = quantity.whole ? std::max(kManyNodes, given)
                                      : std::min(quantity.may_be.most, given * kWidest);
   std::vector<double> values = {given};
-  for (double value = given / 2; value >= least; value /= 2) {
+  for (double value = given / factor; value >= least; value /= factor) {
     values.push_back(quantity.whole ? std::round(value) : value);
   }
-  for (double value = given * 2; value <= most; value *= 2) values.push_back(value);
+  for (double value = given * factor; value <= most; value *= factor) values.push_back(value);
   if (quantity.whole) values.push_back(least);
   std::ranges::sort(values);
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -165,8 +181,8 @@ bool is_sure(const Elsewhere& at, bool compresses) {
   return compresses ? probability >= kSure : probability <= 1 - kSure;
 }
 
-/// The value nearest to a turn, below or above it, at which the advice is sure: the first such
-/// value in `looked_at`, refined by bisection towards its neighbour.
+/// Value nearest to a turn, below or above it, at which the advice is sure: the first such value in
+/// `looked_at`, refined by bisection towards its neighbour.
 std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
                                 const std::vector<double>& looked_at, double turn, bool below,
                                 bool compresses) {
@@ -181,7 +197,8 @@ std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
       return std::nullopt;
     }
     const double low = std::min(value, nearer), high = std::max(value, nearer);
-    const auto [left, right] = bisect(what_if, quantity, low, high, kNearEnough, sure);
+    const double near = what_if.is_brief() ? kNearOfKnown : kNearEnough;
+    const auto [left, right] = bisect(what_if, quantity, low, high, near, sure);
     return below ? left : right;
   };
   if (below) {
@@ -198,13 +215,13 @@ std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
   return std::nullopt;
 }
 
-/// What to do about a value that the range of its quantity does not have.
+/// Remedy for a value outside its quantity's range.
 std::string remedy_of(const QuantityRow& quantity, double given) {
   if (quantity.name == "compute-time" && given == 0) {
-    return "the compute time is not known: give `compute_time`";
+    return "the compute time is unknown: give `compute_time`";
   }
   if (quantity.whole && given < quantity.may_be.least) {
-    return "one node has no other to send to: give `nnodes`, 2 or more";
+    return "a job of one node sends nothing: give `nnodes`, 2 or more";
   }
   return fmt::format("the given value, {}, is not between {} and {}: give one that is",
                      quantity.text(given), quantity.text(quantity.may_be.least),
@@ -222,8 +239,8 @@ class Look {
 
   bool compresses(double value) { return margin(what_if_.at(quantity_, value), tolerance_) > 0; }
 
-  /// Values in ascending order that can be compared. The range is that of the grid. If the answer
-  /// is the same at all of these, the range grows until the answer changes.
+  /// Comparable values, ascending, within the range of the grid. If all answers agree, the range
+  /// grows until the answer changes.
   std::vector<double> values() {
     std::vector<double> found = of_grid();
     const auto same = [&](double value) { return compresses(value) == compresses(found.front()); };
@@ -231,7 +248,7 @@ class Look {
     const auto far = [&](double value) {
       return std::abs(margin(what_if_.at(quantity_, value), tolerance_));
     };
-    // The side on which the answer is nearer to turning comes first.
+    // Begin on the side where the answer is closer to turning.
     const bool below_first = far(found.front()) < far(found.back());
     for (const bool below : {below_first, !below_first}) {
       if (widened(found, below)) break;
@@ -240,12 +257,12 @@ class Look {
   }
 
  private:
-  /// Grid values that can be compared. Numbers of nodes that cannot be simulated are left out, and
-  /// those that take long unless evaluations are counted.
+  /// Comparable values of the grid. Numbers of nodes that cannot be simulated are left out, and
+  /// slow ones unless evaluations are counted.
   std::vector<double> of_grid() {
     std::vector<double> values;
     std::optional<double> first;
-    for (const double value : grid(quantity_, point_.given)) {
+    for (const double value : grid(quantity_, point_.given, what_if_.is_brief() ? kWider : 2)) {
       bool slow = false;
       if (comparable(value, slow)) {
         values.push_back(value);
@@ -255,8 +272,8 @@ class Look {
       }
       if (!first) first = value;
       point_.diagnostic = fmt::format(
-          "`break_even` {}: nothing could be compared with {}{}: no plan that may compress, or "
-          "none without, could be simulated",
+          "`break_even` {}: no comparison is possible with {}{}: no plan with compression, or none "
+          "without, could be simulated",
           quantity_.name, quantity_.text(*first),
           value == first ? "" : fmt::format(" to {}", quantity_.text(value)));
       if (quantity_.whole && value > point_.given) break;
@@ -265,8 +282,8 @@ class Look {
     return values;
   }
 
-  /// Appends values on one side, within the range in which the quantity makes sense. True if the
-  /// answer turned.
+  /// Extends the values on one side, within QuantityRow::makes_sense. Returns true if the answer
+  /// turned.
   bool widened(std::vector<double>& values, bool below) {
     const Span& sense = quantity_.makes_sense;
     const double factor = quantity_.whole ? 2 : kWider;
@@ -284,8 +301,8 @@ class Look {
     return false;
   }
 
-  /// True if something could be compared. Sets `slow` if that took long and no number of
-  /// evaluations was requested.
+  /// True if a comparison was possible. Sets `slow` if it took long and the request gives no number
+  /// of evaluations.
   bool comparable(double value, bool& slow) {
     const auto begin = std::chrono::steady_clock::now();
     if (!what_if_.at(quantity_, value).saving) return false;
@@ -296,8 +313,8 @@ class Look {
 
   void tell_slow(double value) {
     point_.diagnostic = fmt::format(
-        "`break_even` {}: nothing beyond {} was looked at, as such plans take long to search: "
-        "`evaluations` has them looked at, however long that takes",
+        "`break_even` {}: values beyond {} were left out, since their plans take long to search: "
+        "`evaluations` includes them, without a limit of time",
         quantity_.name, quantity_.text(value));
   }
 
@@ -343,10 +360,10 @@ void check_break_even(const PreparedRequest& prepared, const QuantityRow& quanti
   try {
     const PreparedRequest made(request, prepared.form);
   } catch (const io::InputError& error) {
-    throw io::InputError(fmt::format(
-        "`break_even` {}: {} cannot be asked for ({}): leave the number out of the file that has "
-        "it, or take another quantity, of {}",
-        quantity.name, quantity.text(tried), error.what(), quantity_names()));
+    throw io::InputError(
+        fmt::format("`break_even` {}: {} cannot be tried ({}): leave the number out of its file, "
+                    "or take another quantity, of {}",
+                    quantity.name, quantity.text(tried), error.what(), quantity_names()));
   }
 }
 
@@ -368,12 +385,16 @@ const QuantityRow& find_quantity(std::string_view name) {
   throw io::InputError(fmt::format("`break_even` {}", io::none_of(name, known)));
 }
 
-WhatIf::WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice)
+WhatIf::WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice,
+               Compared compared)
     : prepared_(prepared),
       evaluations_(evaluations),
-      advice_(prepared.search.optimises && !prepared.request.analysis.robust ? advice : nullptr) {}
+      advice_(prepared.search.optimises && !prepared.request.analysis.robust ? advice : nullptr),
+      known_plans_(compared == Compared::kKnown && advice != nullptr && !prepared.learning
+                       ? &advice->comparison
+                       : nullptr) {}
 
-Elsewhere WhatIf::ask(const Request& request, double value, double faster_codecs) const {
+Elsewhere WhatIf::ask(const Request& request, double value, double faster_codecs, bool far) const {
   Hooks hooks;
   hooks.interrupted = prepared_.hooks.interrupted;
   PreparedRequest asked(request, prepared_.form, hooks);
@@ -381,7 +402,11 @@ Elsewhere WhatIf::ask(const Request& request, double value, double faster_codecs
     for (auto& [name, codec] : asked.profile.codecs) codec = codec.times(1 / faster_codecs);
     asked.profile.merge = asked.profile.merge.times(1 / faster_codecs);
   }
-  return elsewhere_of(asked, advise(asked), value);
+  if (known_plans_ == nullptr) return elsewhere_of(asked, advise(asked), value);
+  if (far || asked.given_nodes != prepared_.given_nodes) {
+    return elsewhere_of(asked, advise_briefly(asked), value);
+  }
+  return elsewhere_of(asked, advise_among(*known_plans_, asked), value);
 }
 
 const Elsewhere& WhatIf::at(const QuantityRow& quantity, double value) {
@@ -394,11 +419,13 @@ const Elsewhere& WhatIf::at(const QuantityRow& quantity, double value) {
   }
   Request request = request_for(prepared_, evaluations_);
   quantity.set(value, request);
-  return known_[key] = ask(request, value, 1);
+  const double given = quantity.of(prepared_);
+  const bool far = value > kKnownReach * given || value * kKnownReach < given;
+  return known_[key] = ask(request, value, 1, far);
 }
 
 Elsewhere WhatIf::with_faster_codecs(double factor) const {
-  return ask(request_for(prepared_, evaluations_), factor, factor);
+  return ask(request_for(prepared_, evaluations_), factor, factor, false);
 }
 
 BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity) {
@@ -414,7 +441,8 @@ BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity) {
   for (std::size_t i = 0; i + 1 < values.size(); ++i) {
     const bool below = look.compresses(values[i]);
     if (below == look.compresses(values[i + 1])) continue;
-    const auto [low, high] = bisect(what_if, quantity, values[i], values[i + 1], kNear, compresses);
+    const double near = what_if.is_brief() ? kNearOfKnown : kNear;
+    const auto [low, high] = bisect(what_if, quantity, values[i], values[i + 1], near, compresses);
     brackets.push_back({low, high, below});
   }
   std::vector<double> looked_at = values;
@@ -445,8 +473,7 @@ bool is_too_uncertain(const BreakEvenPoint& point) {
       point.curve, [](const Elsewhere& at) { return at.answer == Answer::kTooUncertain; });
 }
 
-/// Describes a range without a known turn: the side that it is on, and the values at which that is
-/// sure.
+/// Describes a range without a known turn: its answer, and the values at which that is sure.
 std::string describe_range(const BreakEvenPoint& point, double tolerance) {
   const auto& text = point.quantity->text;
   const auto& curve = point.curve;
@@ -474,8 +501,8 @@ std::string describe_range(const BreakEvenPoint& point, double tolerance) {
                        : fmt::format(", surely at {} of {} values", sure.size(), curve.size()));
 }
 
-/// Describes a stretch from one turn to another; null stands for an end of the range. `verb` says
-/// what happens in the stretch. `close` is returned if that is nowhere sure.
+/// Describes a range from one turn to another; null stands for an end of the range. `verb` is the
+/// answer within it. Returns `close` if the answer is nowhere sure.
 std::string describe_sure(const QuantityRow& quantity, const Turn* from, const Turn* to,
                           const char* verb, const std::string& close) {
   const auto& text = quantity.text;
@@ -497,7 +524,8 @@ std::string describe_place(const QuantityRow& quantity, const Turn* from, const 
   return fmt::format("between {} and {}", text(from->value), text(to->value));
 }
 
-/// The stretches in which compressing pays, each with the following stretch in which it does not.
+/// Sentences for the ranges in which compression pays, each with the following range in which it
+/// does not.
 std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
   const QuantityRow& quantity = *point.quantity;
   const auto does_not = [&](const Turn* from, const Turn* to) {
@@ -512,7 +540,7 @@ std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
   for (std::size_t i = first; i + 1 < ends.size(); i += 2) {
     std::string sentence = fmt::format(
         "compressing pays {}: {}", describe_place(quantity, ends[i], ends[i + 1]),
-        describe_sure(quantity, ends[i], ends[i + 1], "surely", "too little to be sure of it"));
+        describe_sure(quantity, ends[i], ends[i + 1], "surely", "savings too small to be sure"));
     if (i == 1) sentence += does_not(nullptr, ends[1]);
     if (i + 2 < ends.size()) sentence += does_not(ends[i + 1], ends[i + 2]);
     sentences.push_back(std::move(sentence));
@@ -523,11 +551,11 @@ std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
 }  // namespace
 
 std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance) {
-  if (point.curve.empty()) return {"no break-even: nothing could be compared"};
+  if (point.curve.empty()) return {"no break-even: no plans could be compared"};
   std::vector<std::string> sentences;
   if (point.hides_nothing) {
     sentences.emplace_back(
-        "computation's time is not known, so this is as if it hid nothing of what is sent: give "
+        "computation's time is not known, so all communication counts as exposed: give "
         "`compute_time`, and compressing pays less");
   }
   if (point.turns.empty() || is_too_uncertain(point)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,7 +13,7 @@
 #include "planner/advice/advice.hpp"
 #include "sim/forecast.hpp"
 
-/// What the advice would be if one quantity of the job or its machines were different.
+/// Advice for other values of one quantity of the job or its machines.
 namespace hipress::planner {
 
 struct Span {
@@ -23,88 +24,100 @@ struct Span {
 struct QuantityRow {
   std::string_view name;                          ///< "compute-time"
   std::string_view words;                         ///< "compute time"
-  std::string_view unit;                          ///< of its values: "B/s", "s", "nodes"
-  bool whole = false;                             ///< its values are whole numbers
-  Span may_be;                                    ///< the values that it may have
-  Span makes_sense;                               ///< those at which a turn is looked for
-  double (*of)(const PreparedRequest& prepared);  ///< its value in a request
-  void (*set)(double value, Request& request);    ///< gives it another
+  std::string_view unit;                          ///< unit of the values: "B/s", "s", "nodes"
+  bool whole = false;                             ///< values are whole numbers
+  Span may_be;                                    ///< possible values
+  Span makes_sense;                               ///< values searched for a turn
+  double (*of)(const PreparedRequest& prepared);  ///< value in a request
+  void (*set)(double value, Request& request);    ///< changes the value
   std::string (*text)(double value);              ///< "25 Gbit/s"
 };
 std::span<const QuantityRow> quantities();
-/// io::InputError, with the known ones, for another name.
+/// io::InputError, with the known names, for any other.
 const QuantityRow& find_quantity(std::string_view name);
-/// "bandwidth, latency, …": for help.
+/// "bandwidth, latency, …", for help.
 std::string quantity_names();
 
-/// The advice for one value of a quantity, with plans made for that value.
+/// Advice for one value of a quantity, with plans made for that value.
 struct Elsewhere {
   double value = 0;
-  std::optional<double> compressed_s = {};    ///< the fastest plan known that compresses
-  std::optional<double> uncompressed_s = {};  ///< the fastest known that does not
-  /// What share of the time without compression is saved by compressing: 10th percentile, median,
-  /// 90th percentile, and the probability that it is more than the tolerance. None where one of the
-  /// two times is not known.
+  std::optional<double> compressed_s = {};    ///< fastest known plan with compression
+  std::optional<double> uncompressed_s = {};  ///< fastest known plan without
+  /// Share of the uncompressed time saved by compression: 10th percentile, median, 90th percentile,
+  /// and the probability that it exceeds the tolerance. None if one of the two times is unknown.
   std::optional<sim::Saving> saving = {};
   Answer answer = Answer::kTooClose;
 };
 
-/// Asks for advice with other values of quantities. Each value is asked for once, and every search
-/// has the same number of evaluations.
+/// Plans that WhatIf compares at other values.
+enum class Compared : std::uint8_t {
+  kSearched,  ///< those found by a search at each value
+  /// Those of the given advice, simulated again, up to twice or half of the request's value; beyond
+  /// that, and for other numbers of nodes, those of a brief search. As kSearched with a pilot.
+  kKnown,
+};
+
+/// Asks for advice with other values of quantities. Each value is evaluated once. Every search has
+/// the same number of evaluations.
 class WhatIf {
  public:
   /// `prepared`, and `advice` if given, must outlive the object. Plans are searched on the timeline
-  /// even if the request names neither profile nor cluster. `advice` is the answer to the request:
-  /// if the request asks for the best plan, at() takes from it what it says of the request's own
-  /// values, which then agrees with the verdict.
-  WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice = nullptr);
+  /// even if the request names neither profile nor cluster. `advice` is the answer to the request.
+  /// If the request asks for the best plan, at() uses it for the request's own values, so that it
+  /// agrees with the verdict.
+  WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice = nullptr,
+         Compared compared = Compared::kSearched);
 
-  /// The advice with that value. io::InputError if the request cannot be made with it.
+  /// Advice for that value. io::InputError if the request is impossible with it.
   const Elsewhere& at(const QuantityRow& quantity, double value);
-  /// The advice if every kernel of codecs were `factor` times as fast.
+  /// Advice if every codec kernel were `factor` times as fast.
   Elsewhere with_faster_codecs(double factor) const;
 
   const PreparedRequest& prepared() const { return prepared_; }
+  bool is_brief() const { return known_plans_ != nullptr; }  ///< true: few and coarse values
 
  private:
-  Elsewhere ask(const Request& request, double value, double faster_codecs) const;
+  /// `far`: known plans do not count at that value.
+  Elsewhere ask(const Request& request, double value, double faster_codecs, bool far) const;
 
   const PreparedRequest& prepared_;
   const std::int64_t evaluations_;
   const Advice* const advice_;
+  const Comparison* const known_plans_;  ///< null: plans are searched for
   std::map<std::pair<std::string_view, double>, Elsewhere> known_;
 };
 
-/// A value at which compressing begins, or ceases, to save more than the tolerance.
+/// A value at which compression begins or ceases to save more than the tolerance.
 struct Turn {
   double value = 0;
-  /// The nearest value below and above at which the answer is sure, with probability kSure. None if
-  /// it is nowhere sure on that side within the range that was looked at.
+  /// Nearest values below and above at which the answer has at least probability kSure. None if
+  /// there is no such value on that side of the range.
   std::optional<double> low = {}, high = {};
-  bool compress_below = true;  ///< else above
+  bool compress_below = true;  ///< false: compress above
 };
 
-/// The turns of a quantity, and the advice for all the values that were looked at.
+/// Turns of a quantity, with the advice for all evaluated values.
 struct BreakEvenPoint {
   const QuantityRow* quantity = nullptr;
-  double given = 0;                   ///< the request's own value
+  double given = 0;                   ///< value of the request
   std::vector<Turn> turns = {};       ///< ascending
-  std::vector<Elsewhere> curve = {};  ///< by value, ascending, where both times are known
-  std::string diagnostic = {};  ///< what kept part of the range from being looked at; else empty
-  bool hides_nothing = false;   ///< the compute time is not known
+  std::vector<Elsewhere> curve = {};  ///< ascending values for which both times are known
+  std::string diagnostic = {};        ///< reason why part of the range was not evaluated, or empty
+  bool hides_nothing = false;         ///< the compute time is unknown
 };
 
-/// To be called before a search. io::InputError, with its remedy, if the quantity's given value
-/// lies outside its range, or if the request fixes the value, as a cluster file does with nodes.
+/// Call this before a search. io::InputError, with a remedy, if the quantity's value lies outside
+/// its range, or if the request fixes it, as a cluster file fixes the nodes.
 void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity);
 
-/// Looks at values from 1/64 to 64 times the given one (of nodes, from 2 to 512), by factors of
-/// two. If the answer is the same at all of them, it looks further, as far as the quantity makes
-/// sense. It bisects the logarithm between values that differ.
+/// Evaluates values from 1/64 to 64 times the given one (nodes: from 2 to 512), in factors of two.
+/// If all answers agree, the range is extended up to QuantityRow::makes_sense. Bisects the
+/// logarithm between values with different answers.
 BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity);
 
-/// One sentence per stretch in which compressing pays: "compressing pays below 18.3 Gbit/s: surely
-/// up to 12 Gbit/s, surely not from 25 Gbit/s on". Without turns, one that there is no break-even.
+/// One sentence per range in which compression pays: "compressing pays below 18.3 Gbit/s: surely up
+/// to 12 Gbit/s, surely not from 25 Gbit/s on". Without turns, one sentence that there is no
+/// break-even.
 std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance);
 
 }  // namespace hipress::planner

@@ -18,7 +18,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Replaces the contender if this one is faster, or there is none.
+/// Replaces the contender if this one is faster, or if none is set.
 void keep_faster(std::optional<Contender>& kept, Contender contender) {
   if (kept && kept->plan.iteration_s <= contender.plan.iteration_s) return;
   kept = std::move(contender);
@@ -32,22 +32,22 @@ Contender contender_of(const Baseline& baseline, const Problem& problem) {
 
 }  // namespace
 
-Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
+Comparison compare_with_baselines(const Problem& problem, SearchResult& found, Extent extent) {
   const Machines& machines = *problem.machines;
   const auto start = std::chrono::steady_clock::now();
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
   const std::chrono::duration<double> once = std::chrono::steady_clock::now() - start;
-  // The intervals of the plan and of its best rival say more than the last baselines, or a pass:
-  // each takes two simulations, and the rival's may take as long again. On a machine that others
-  // use, all that takes a multiple of what it took once.
+  // Reserve time for the intervals of the plan and its best rival; they tell more than the last
+  // baselines or a pass. Each takes two simulations, and the rival's may take as long again. On a
+  // shared machine all of this takes several times as long as one run.
   constexpr double kLeast_s = 1;
   if (machines.budget) {
     machines.budget->reserve(
         std::min(machines.budget->left_s() / 2, std::max(kLeast_s, 8 * once.count())));
   }
   Comparison comparison = {.planned_s = time.iteration_s,
-                           .baselines = simulate_baselines(problem, machines),
+                           .baselines = simulate_baselines(problem, machines, extent),
                            .spread = costs::spread_of(machines.profile)};
   if (!time.diagnostic.empty()) found.diagnostics.push_back("this plan: " + time.diagnostic);
   for (const Baseline& baseline : comparison.baselines) {
@@ -56,20 +56,81 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
     }
   }
   if (!costs::AllReduceCosts(machines.profile).diagnostic(problem.nodes).empty()) {
-    comparison.all_reduce_diagnostic =
-        !machines.profile.all_reduce.empty() ? "all-reduce of so many nodes not measured: estimated"
-        : machines.profile.machine           ? "all-reduce not measured: modelled"
-                                             : "all-reduce not measured: an ideal ring";
+    comparison.all_reduce_diagnostic = !machines.profile.all_reduce.empty()
+                                           ? "all-reduce of that many nodes not measured: estimated"
+                                       : machines.profile.machine
+                                           ? "all-reduce not measured: modelled"
+                                           : "all-reduce not measured: an ideal ring";
   }
   return comparison;
 }
 
+namespace {
+
+/// Plans of a comparison that compare_again() simulates.
+std::vector<Contender> plans_to_compare(const Problem& problem, const Comparison& known) {
+  constexpr double kNear = 1.2, kMostTasks = 1e4;
+  std::vector<Contender> plans;
+  for (const auto& one : {known.uncompressed, known.compressed, known.elsewhere}) {
+    if (one) plans.push_back(*one);
+  }
+  const std::size_t contenders = plans.size();
+  for (const Baseline& one : known.baselines) {
+    const bool runs = !one.row().title.empty() && one.row().kind == kind_of(problem.schedule) &&
+                      !compresses(problem.model, one.plan) && fits(problem, one.plan);
+    if (!one.iteration_s || sends_alone(one.row())) continue;
+    if (!runs && !may_be_plan(problem, one.plan)) continue;
+    const bool near = std::any_of(
+        plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(contenders),
+        [&](const Contender& best) {
+          return compresses(problem.model, best.plan.plan) == compresses(problem.model, one.plan) &&
+                 best.name != one.name && *one.iteration_s < kNear * best.plan.iteration_s;
+        });
+    if (!near || simulated_tasks(problem.model, one.plan, *problem.machines) > kMostTasks) continue;
+    plans.push_back(contender_of(one, problem));
+  }
+  return plans;
+}
+
+}  // namespace
+
+Comparison compare_again(const Problem& problem, const Comparison& known, TimedPlan& planned) {
+  const Machines& machines = *problem.machines;
+  Comparison made = {.planned_s = {}, .baselines = {}};
+  made.spread = costs::spread_of(machines.profile);
+  for (Contender& one : plans_to_compare(problem, known)) {
+    const AffordableTime time =
+        affordable_iteration(problem.model, one.plan.plan, machines, one.plan.transfer_order);
+    if (!time.iteration_s) continue;
+    one.plan.iteration_s = *time.iteration_s;
+    one.machines = &machines;
+    one.response.reset();
+    const bool raw = !compresses(problem.model, one.plan.plan);
+    const bool foreign = known.elsewhere && known.elsewhere->name == one.name;
+    keep_faster(raw       ? made.uncompressed
+                : foreign ? made.elsewhere
+                          : made.compressed,
+                std::move(one));
+  }
+  for (std::optional<Contender>* kept : {&made.uncompressed, &made.elsewhere, &made.compressed}) {
+    if (!*kept) continue;
+    const TimedPlan& plan = (*kept)->plan;
+    (*kept)->response =
+        forecast(problem.model, plan.plan, plan.transfer_order, plan.iteration_s, machines);
+    if (kept == &made.elsewhere || (made.planned_s && *made.planned_s <= plan.iteration_s))
+      continue;
+    planned = plan;
+    made.planned_s = plan.iteration_s;
+    made.planned = (*kept)->response;
+  }
+  return made;
+}
+
 SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
   Problem raw = problem;
-  // Half precision is what sharded jobs compute in.
+  // Sharded jobs compute in half precision, so casts are no compression there.
   const bool casts = kind_of(problem.schedule) == JobKind::kSharding;
   std::erase_if(raw.algorithms, [&](const auto& one) { return !casts || !plans::is_cast(one); });
-  raw.choices = nullptr;
   raw.limits = limits;
   raw.limits.progress = {};
   SearchResult found = search_for(problem.schedule, "timeline").search(raw);
@@ -79,7 +140,7 @@ SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
 
 void consider_uncompressed(const Problem& problem, const SearchResult& found,
                            Comparison& comparison) {
-  // DDP is laid beside sharded jobs, and takes the memory that they do not have.
+  // DDP is compared with sharded jobs, although it takes the memory that they lack.
   const JobKind job = kind_of(problem.schedule);
   const JobKind kind = job == JobKind::kLocalUpdates ? JobKind::kAveraging : job;
   const auto consider = [&](Contender contender) {
@@ -122,7 +183,7 @@ void take_faster(const Problem& problem, Comparison& comparison, SearchResult& f
   if (!comparison.planned_s) return;
   const auto take = [&](const TimedPlan& plan, const std::string& name) {
     found.diagnostics.push_back(
-        fmt::format("the plan is {}, which the search did not improve on", name));
+        fmt::format("the plan is {}, which the search did not improve", name));
     found.plan = plan.plan;
     found.transfer_order = plan.transfer_order;
     comparison.planned_s = plan.iteration_s;
@@ -139,7 +200,7 @@ void take_faster(const Problem& problem, Comparison& comparison, SearchResult& f
 
 void add_responses_of_rivals(const Problem& problem, const Problem& given, const TimedPlan& plan,
                              Comparison& comparison) {
-  // Passes for accuracy may lengthen the upper end by the tolerance, each.
+  // Each pass for accuracy may raise the upper end by the tolerance.
   constexpr int kMostPasses = 3;
   const std::optional<double> upper_s = upper_end_s(problem, plan);
   const double limit_s = upper_s ? *upper_s * std::pow(1 + problem.tolerance, kMostPasses)
@@ -158,7 +219,7 @@ void add_responses_of_rivals(const Problem& problem, const Problem& given, const
 
 namespace {
 
-/// It may be the plan, and compresses nothing where the plan compresses nothing.
+/// True if the baseline may be the plan, and compresses nothing if the plan compresses nothing.
 bool is_rival(const Problem& problem, const casync::Plan& plan, const Baseline& baseline) {
   return baseline.iteration_s && may_be_plan(problem, baseline.plan) &&
          (compresses(problem.model, plan) || !compresses(problem.model, baseline.plan));
@@ -204,15 +265,19 @@ std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
       io::format_duration(*lowest->iteration_s), io::format_duration(*comparison.planned_s));
 }
 
-void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
-                   Comparison& comparison) {
-  struct Wanted {
-    const casync::Plan* plan;
-    sim::TransferOrder order;
-    std::optional<double> iteration_s;
-    const Machines* machines;
-    std::optional<sim::Response>* response;
-  };
+namespace {
+
+/// A response to be found.
+struct Wanted {
+  const casync::Plan* plan;
+  sim::TransferOrder order;
+  std::optional<double> iteration_s;
+  const Machines* machines;
+  std::optional<sim::Response>* response;
+};
+
+std::vector<Wanted> wanted_of_contenders(const Problem& problem, const TimedPlan& plan,
+                                         Comparison& comparison) {
   std::vector<Wanted> all = {{&plan.plan, plan.transfer_order, comparison.planned_s,
                               problem.machines, &comparison.planned}};
   for (std::optional<Contender>* contender :
@@ -222,17 +287,42 @@ void add_responses(const Problem& problem, const Problem& given, const TimedPlan
     all.push_back({&timed.plan, timed.transfer_order, timed.iteration_s, (*contender)->machines,
                    &(*contender)->response});
   }
-  for (Baseline& baseline : comparison.baselines) {
-    if (baseline.response) continue;
-    all.push_back({&baseline.plan, baseline.transfer_order, baseline.iteration_s, given.machines,
-                   &baseline.response});
-  }
+  return all;
+}
+
+Wanted wanted_of(Baseline& baseline, const Problem& given) {
+  return {&baseline.plan, baseline.transfer_order, baseline.iteration_s, given.machines,
+          &baseline.response};
+}
+
+void add(const std::vector<Wanted>& all, const Problem& problem, const Problem& given) {
   if (given.machines->budget) given.machines->budget->reserve(0);
   sim::run_parallel(all.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
     const Wanted& wanted = all[i];
     *wanted.response =
         forecast(problem.model, *wanted.plan, wanted.order, wanted.iteration_s, *wanted.machines);
   });
+}
+
+}  // namespace
+
+void add_responses_of_contenders(const Problem& problem, const Problem& given,
+                                 const TimedPlan& plan, Comparison& comparison) {
+  std::vector<Wanted> all = wanted_of_contenders(problem, plan, comparison);
+  const Baseline* const today = comparison.today(problem);
+  for (Baseline& baseline : comparison.baselines) {
+    if (&baseline == today) all.push_back(wanted_of(baseline, given));
+  }
+  add(all, problem, given);
+}
+
+void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                   Comparison& comparison) {
+  std::vector<Wanted> all = wanted_of_contenders(problem, plan, comparison);
+  for (Baseline& baseline : comparison.baselines) {
+    if (!baseline.response) all.push_back(wanted_of(baseline, given));
+  }
+  add(all, problem, given);
 }
 
 }  // namespace hipress::planner

@@ -10,6 +10,7 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "models/bound_by.hpp"
+#include "planner/advice/settings.hpp"
 #include "planner/timing/evaluation.hpp"
 #include "sim/compute_utilisation.hpp"
 #include "sim/folding.hpp"
@@ -35,11 +36,11 @@ std::string describe(const std::vector<models::Gain>& gains, double iteration_s)
   return text;
 }
 
-/// The contender's plan as it is, with one thing after the other twice as fast; none where its
-/// graph is too large for that.
+/// Gains of the contender's unchanged plan with one kind of work at a time twice as fast; none if
+/// its graph is too large.
 std::optional<std::string> bounds_of(const Problem& problem, const Contender& contender,
                                      const char* how) {
-  constexpr double kMostTasks = 2e6;  // some seconds for all simulations
+  constexpr double kMostTasks = 2e5;  // a tenth of a second for each simulation
   if (contender.machines == nullptr) return std::nullopt;
   AffordableScenario affordable = affordable_scenario(
       problem.model, contender.plan.plan, *contender.machines, contender.plan.transfer_order);
@@ -82,7 +83,7 @@ void add_change(const std::string& what, const Elsewhere& at, const Comparison& 
                                   to_string(at.answer)));
 }
 
-/// Other values of the quantities; those that the request cannot have are left out.
+/// Adds changes of the quantities; values that the request cannot have are left out.
 void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>& sentences) {
   struct Change {
     std::string_view quantity;
@@ -102,13 +103,13 @@ void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>
       add_change(fmt::format("{}, {}", words, quantity.text(value)), what_if.at(quantity, value),
                  advice.comparison, sentences);
     } catch (const io::InputError&) {
-      // A cluster file may say how many nodes there are, and a model have no times.
+      // Impossible if a cluster file fixes the nodes, or a model has no times.
     }
   }
   add_change("codecs twice as fast", what_if.with_faster_codecs(2), advice.comparison, sentences);
 }
 
-/// A plan with another schedule on those machines, with GPUs at the level that it was made for.
+/// The contender's plan under another schedule, on its machines and level of GPUs.
 sim::Scenario scheduled(const PreparedRequest& prepared, const Problem& problem,
                         const Contender& contender) {
   sim::Scenario scenario = {
@@ -124,13 +125,14 @@ sim::Scenario scheduled(const PreparedRequest& prepared, const Problem& problem,
   return scenario;
 }
 
-/// A step's time where gradients meet once in ten steps; nothing where that is too large a graph.
+/// Adds the time of a step if gradients are averaged once in ten steps; nothing if that graph is
+/// too large.
 void add_schedule(const PreparedRequest& prepared, const Advice& advice,
                   std::vector<std::string>& sentences) {
   const auto& raw = advice.comparison.uncompressed;
   if (!raw || raw->machines == nullptr) return;
   if (kind_of(advice.problem->schedule) != JobKind::kAveraging) return;
-  constexpr double kMostTasks = 5e6;  // some seconds
+  constexpr double kMostTasks = 5e5;  // half a second
   try {
     const sim::Scenario scenario = scheduled(prepared, *advice.problem, *raw);
     const casync::Folding folding = sim::choose_folding(scenario, sim::Fold::kExactly).folding;
@@ -141,8 +143,22 @@ void add_schedule(const PreparedRequest& prepared, const Advice& advice,
                                     changed(raw->plan.iteration_s, step_s),
                                     scenario.plan.schedule.gives_up()));
   } catch (const std::invalid_argument&) {
-    // The topology has no such schedule.
+    // The topology cannot carry such a schedule.
   }
+}
+
+/// Buckets of DDP or the wrapping of FSDP, which the job may change at no cost.
+void add_setting(const Problem& problem, std::vector<std::string>& sentences) {
+  const JobKind kind = kind_of(problem.schedule);
+  if (problem.machines == nullptr || problem.nodes < 2 || kind == JobKind::kLocalUpdates) return;
+  const auto add = [&](const Problem& gpus) {
+    const bool shards = kind == JobKind::kSharding;
+    std::string sentence = describe(shards ? fsdp_wrapping(gpus) : bucket_cap(gpus));
+    if (!sentence.empty()) sentences.push_back(std::move(sentence));
+  };
+  std::optional<costs::Cluster> flat = as_collectives_see(*problem.machines);
+  if (!flat) return add(problem);
+  add(OtherLevels(problem, *problem.machines, *std::move(flat)).problem());
 }
 
 }  // namespace
@@ -151,6 +167,7 @@ std::vector<std::string> in_words(WhatIf& what_if, const Advice& advice) {
   std::vector<std::string> sentences;
   if (!advice.comparison.planned_s) return sentences;
   add_bounds(advice, sentences);
+  add_setting(*advice.problem, sentences);
   add_changes(what_if, advice, sentences);
   add_schedule(what_if.prepared(), advice, sentences);
   const BreakEvenPoint point = break_even_point(what_if, find_quantity("bandwidth"));

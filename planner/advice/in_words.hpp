@@ -7,9 +7,9 @@
 
 namespace hipress::planner {
 
-/// Sentences about what bounds the job, what other machines and another schedule would bring (plans
-/// are made anew for these), and when not to compress. Each has the times that it was derived from.
-/// Empty where nothing was simulated.
+/// Advice as sentences: the bottleneck of the job, the effect of other machines and of another
+/// schedule (with new plans), and when not to compress. Each sentence gives the times that it rests
+/// on. Empty if nothing was simulated.
 std::vector<std::string> in_words(WhatIf& what_if, const Advice& advice);
 
 }  // namespace hipress::planner

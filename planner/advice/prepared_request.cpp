@@ -17,17 +17,18 @@
 namespace hipress::planner {
 namespace {
 
-// For what is simulated beside the search, or its budget; and where others keep the cores busy.
+// Least time for simulations beside the search, and the same if other processes keep the cores
+// busy. A longer budget of the search replaces both.
 constexpr double kLeastBeside_s = 2, kLeastBesideBusy_s = 5;
 constexpr double kNoEnd_s = 1e9;
-constexpr double kShareOfLevels = 0.5;  // of the budget, where GPUs can be at one of two levels
+constexpr double kShareOfLevels = 0.5;  // per level, if GPUs can be at two levels
 
-/// The plan that is given may be for the cluster with its GPUs at another level.
+/// The cluster at the level of GPUs that a given plan is for.
 costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) {
   return costs::with_nodes(cluster, plans::nodes_of_plan(plan).value_or(cluster.nodes));
 }
 
-/// The model, with the times that the options give it.
+/// Reads the model, with the options' times.
 models::Model read_model(const Request& request, std::vector<std::string>& diagnostics) {
   models::Model model = models::read_model(request.input);
   if (!request.wrap.empty()) {
@@ -47,8 +48,7 @@ std::shared_ptr<const Learning> learning_of(const Request& request) {
   return std::make_shared<const Learning>(read_pilot(request.pilot));
 }
 
-/// Refuses what makes no sense, names the algorithms, and says of a plan that is given in which
-/// order it is looked at.
+/// Rejects invalid options, names the algorithms, and sets the transfer order for a given plan.
 Request checked(Request request, const Learning* learning) {
   check(request);
   request.algorithms =
@@ -69,12 +69,10 @@ PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const 
       model(read_model(given, diagnostics)),
       problem(problem_of(request, its_form, search, model, learning, its_hooks.warn)),
       hooks(its_hooks) {
-  // Searches that do not optimise are soon done, and know no best plan so far.
+  // Searches that do not optimise end soon, and have no best plan so far.
   if (optimises()) problem.limits.interrupted = hooks.interrupted;
-  problem.choices = search.choices;
   if (problem.activation_bytes == 0) problem.activation_bytes = model.activation_bytes;
   problem.limits.progress = hooks.progress;
-  warn_of_limits();
   warn_of_assumptions();
   read_machines();
   if (given.algorithms.empty() && !learning) keep_profiled();
@@ -86,7 +84,7 @@ PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const 
 double PreparedRequest::share_of_level() const { return other ? kShareOfLevels : 1; }
 
 double PreparedRequest::share_of_search() const {
-  return optimises() && search.has_budget && may_compress(problem) ? 1 - kShareUncompressed : 1;
+  return optimises() && may_compress(problem) ? 1 - kShareUncompressed : 1;
 }
 
 void PreparedRequest::read_machines() {
@@ -97,14 +95,18 @@ void PreparedRequest::read_machines() {
   costs::Cluster cluster = std::move(loaded.cluster);
   given_nodes = cluster.nodes;
   if (kind_of(request.schedule) == JobKind::kSharding) cluster = costs::of_gpus(cluster);
+  // Graphs of hosts are small and use all cards; those of GPUs have what time is left.
+  const bool open = optimises() && problem.topology == "best" && form == PlanForm::kYaml;
+  if (open && kind_of(request.schedule) == JobKind::kAveraging && costs::rails(cluster) > 1) {
+    cluster = costs::in_two_levels(cluster).value_or(cluster);
+  }
   if (!searches()) cluster = for_plan(cluster, request.analysis.plan);
   problem.nodes = cluster.nodes;
   secopa_profile = profile_on_link(profile, cluster.link);
   if (request.machines.names_profile()) problem.profile = &secopa_profile;
   machines.emplace(Machines{profile, cluster, sim::parse_network(request.network)});
   machines->memory_bytes = static_cast<double>(io::available_memory()) / std::max(1u, request.jobs);
-  // Other searches go on until they are done, and evaluations are counted rather than timed.
-  const bool ends = !request.evaluations && (!search.optimises || search.has_budget);
+  const bool ends = !request.evaluations;  // counted evaluations are not timed
   const double search_s = problem.limits.budget_s;
   machines->budget = std::make_shared<SimulationBudget>(
       ends ? search_s + std::max(search_s, kLeastBeside_s) : kNoEnd_s, problem.limits.interrupted,
@@ -112,7 +114,7 @@ void PreparedRequest::read_machines() {
   problem.machines = &*machines;
 }
 
-/// Drops default algorithms of which the profile has no costs.
+/// Drops default algorithms without costs in the profile.
 void PreparedRequest::keep_profiled() {
   if (problem.profile == nullptr && !search.simulates) return;
   const auto left = std::erase_if(problem.algorithms, [&](const std::string& name) {
@@ -125,7 +127,7 @@ void PreparedRequest::keep_profiled() {
       profile.name, request.algorithms, request.algorithms));
 }
 
-/// Whose costs algorithms have that have none of their own.
+/// Adds diagnostics for algorithms that are charged another one's costs.
 void PreparedRequest::add_foreign_costs() {
   for (const std::string& name : problem.algorithms) {
     const bool published = problem.profile == nullptr && !search.simulates;
@@ -140,10 +142,10 @@ void PreparedRequest::warn_of_assumptions() const {
     const std::string note = kernels::optimizer_note(name);
     if (!note.empty()) hooks.warn(note);
     if (!problem.accuracy.is_assumed(name)) continue;
-    hooks.warn(fmt::format(
-        "how much {} gives up is not known: it is taken to be as coarse as dgc; `accuracy` "
-        "{}=terngrad, say, tells where it belongs",
-        name, name));
+    hooks.warn(
+        fmt::format("the coarseness of {} is unknown: it is taken to be that of dgc; `accuracy` "
+                    "{}=terngrad, say, sets it",
+                    name, name));
   }
   for (const auto& [name, place] : problem.accuracy.places) {
     const auto is_it = [&name = name](const std::string& algorithm) {
@@ -154,17 +156,6 @@ void PreparedRequest::warn_of_assumptions() const {
       hooks.warn(fmt::format("`accuracy` {}=… has no effect: `algorithm` does not name it", name));
     }
   }
-}
-
-void PreparedRequest::warn_of_limits() const {
-  if (!search.has_options || search.has_budget || !search.optimises) return;
-  const auto warn = [&](const char* option) {
-    hooks.warn(fmt::format(
-        "{} is for the passes alone: search {} goes on until it is done (or interrupted)", option,
-        search.name));
-  };
-  if (request.budget_s) warn("`budget`");
-  if (request.evaluations) warn("`evaluations`");
 }
 
 }  // namespace hipress::planner

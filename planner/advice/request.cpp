@@ -33,16 +33,15 @@ namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 
-/// Known not to slow learning, whatever the job: allowed where nothing else is asked for. Sharded
-/// jobs compute in bf16.
+/// Algorithms known not to slow learning in any job; the default. Sharded jobs compute in bf16.
 constexpr const char* kSafe = "int8block,fp16";
 constexpr const char* kSafeInShards = "int8block,bf16";
-/// One algorithm of each place in the order of accuracy, for requests with `coarsest`.
+/// One algorithm of each place in the accuracy order, for requests with `coarsest`.
 constexpr const char* kOfEachPlace = "int8block,fp16,int4block,terngrad,onebit";
-/// Published with SeCoPa.
+/// Algorithms published with SeCoPa.
 constexpr const char* kPublished = "onebit,fp16";
 
-/// The algorithms of a list, or none of "none".
+/// Algorithms of a list; empty for "none".
 std::vector<std::string> allowed_algorithms(const std::string& text) {
   if (text == "none") return {};
   for (const std::string& name : kernels::split_algorithms(text)) {
@@ -68,7 +67,7 @@ const casync::Topology& known_topology(const std::string& name) {
   }
 }
 
-/// Plans use no algorithm that the pilot has not, or with which the job did not learn.
+/// Removes algorithms that are missing in the pilot, or with which its job did not learn.
 void leave_out_unknown(const Learning& learning, Problem& problem, const Warn& warn) {
   std::vector<std::string> kept = learning.known(problem.algorithms);
   for (const std::string& name : problem.algorithms) {
@@ -81,8 +80,8 @@ void leave_out_unknown(const Learning& learning, Problem& problem, const Warn& w
   problem.algorithms = std::move(kept);
 }
 
-/// SeCoPa's formulas know messages of slices. A list of nothing else is left, for the search to
-/// refuse.
+/// Removes algorithms with stages for SeCoPa, whose formulas cover messages of slices only. A list
+/// of nothing else is kept; the search rejects it.
 void leave_out_stages(const SearchRow& search, Problem& problem, const Warn& warn) {
   if (search.simulates) return;
   std::vector<std::string> kept = of_slices(problem.algorithms);
@@ -114,7 +113,7 @@ void check(const Request& request) {
         fmt::format("{} {}", option, io::none_of(given, std::span(known.begin(), known.size()))));
   };
   const auto number = [](std::string_view option, double given, double least, double most) {
-    if (given >= least && given <= most) return;  // what is not a number is neither
+    if (given >= least && given <= most) return;  // false for NaN
     throw io::InputError(
         fmt::format("{} must be a number from {} to {}, got {}", option, least, most, given));
   };

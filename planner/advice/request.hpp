@@ -15,7 +15,7 @@
 
 namespace hipress::planner {
 
-/// Threads that simulate: a core each, but no more than share the memory well.
+/// Number of threads for simulations: one per core, up to the number that memory allows.
 unsigned default_jobs();
 
 inline constexpr std::uint32_t kMaxNodes = 1u << 20;
@@ -25,41 +25,41 @@ inline constexpr unsigned kMaxJobs = 1024;
 inline constexpr std::uint32_t kMaxReplicas = 100'000;
 inline constexpr double kMaxUncertainty = 0.99;
 
-/// What is asked of the planner, in the words of whoever asks: names, files, quantities with units.
+/// A request to the planner, in the user's words: names, files, quantities with units.
 struct Request {
-  std::string input = "input.txt";  ///< what plans::read_input() and models::read_model() take
-  std::string topology = "PS";      ///< a row of casync::topologies(), or BEST
-  bool topology_given = false;      ///< else a plan YAML says its own
-  std::uint32_t nodes = 0;          ///< 0: the cluster file's, else 16, as SeCoPa.py's
-  costs::MachineOptions machines;   ///< none named: those that SeCoPa was published with
-  models::TimeOptions times;        ///< that the model has not, or that are scaled
-  std::string wrap = {};            ///< as models::wrap() takes it; empty: layers as the model says
-  /// Algorithms that the plan may use, with commas, or none. Empty: algorithms_of().
+  std::string input = "input.txt";  ///< input of plans::read_input() and models::read_model()
+  std::string topology = "PS";      ///< row of casync::topologies(), or BEST
+  bool topology_given = false;      ///< false: a plan YAML's own topology counts
+  std::uint32_t nodes = 0;          ///< 0: the cluster file's number, else 16, as in SeCoPa.py
+  costs::MachineOptions machines;   ///< none named: the machines that SeCoPa was published with
+  models::TimeOptions times;        ///< times that the model lacks, or scaled ones
+  std::string wrap = {};            ///< rule for models::wrap(); empty: the model's own layers
+  /// Algorithms that the plan may use, separated by commas, or "none". Empty: algorithms_of().
   std::string algorithms;
-  std::string pilot;                                      ///< file of hipress.pilot; empty: none
-  std::string coarsest;                                   ///< empty: any
-  casync::Schedule schedule = {};                         ///< when gradients are synchronised
+  std::string pilot;               ///< file made by hipress.pilot; empty: none
+  std::string coarsest;            ///< coarsest algorithm allowed; empty: any
+  casync::Schedule schedule = {};  ///< when gradients are synchronised
   std::string shards_by = std::string(casync::kLibrary);  ///< Plan::shards_by
   std::string optimizer = std::string(kUsualOptimizer);   ///< row of optimizers()
-  std::int64_t memory_bytes = INT64_MAX;                  ///< of each GPU
-  std::int64_t activation_bytes = 0;                      ///< of each GPU, beside the state
+  std::int64_t memory_bytes = INT64_MAX;                  ///< memory of each GPU
+  std::int64_t activation_bytes = 0;  ///< activations on each GPU, beside the state
   /// Row of all_baselines() that the job runs today; empty: the default of its kind.
   std::string today = {};
-  std::vector<std::string> accuracy;     ///< as parse_accuracy() takes it
-  std::string search;                    ///< empty: timeline with a profile or cluster, else secopa
-  std::string grouping = "auto";         ///< any, none, or auto: any in a plan YAML
-  std::string transfer_order = "ready";  ///< ready, need or best
-  bool transfer_order_given = false;     ///< else a plan that is given says its own
-  std::string network = "fair";          ///< port or fair
-  std::optional<double> budget_s;        ///< of the search and the passes; none: 2
+  std::vector<std::string> accuracy;  ///< texts for parse_accuracy()
+  std::string search;             ///< empty: timeline if a profile or cluster is named, else secopa
+  std::string grouping = "auto";  ///< any, none, or auto (any if the output is a plan YAML)
+  std::string transfer_order = "ready";     ///< ready, need or best
+  bool transfer_order_given = false;        ///< false: a given plan's own order counts
+  std::string network = "fair";             ///< port or fair
+  std::optional<double> budget_s;           ///< budget of search and passes; none: 2
   std::optional<std::int64_t> evaluations;  ///< plans to simulate, instead of budget_s
-  double tolerance = kTolerance;            ///< relatively slower than this for compressing less
-  std::uint64_t seed = 0;                   ///< of the search's random moves
-  unsigned jobs = default_jobs();           ///< threads that simulate; more: the same plan sooner
-  /// What the plan is where the verdict is not to compress: advised, or fastest.
+  double tolerance = kTolerance;            ///< accepted relative slowdown for less compression
+  std::uint64_t seed = 0;                   ///< seed of the search's random moves
+  unsigned jobs = default_jobs();           ///< threads for simulations; more: the same plan sooner
+  /// Plan to return if the verdict is not to compress: advised, or fastest.
   std::string write = "advised";
-  AnalysisOptions analysis;  ///< what is asked about the plan, or about one that is given
-  plans::Trust trust;        ///< beside `algorithms`, the programs that a plan file may bring
+  AnalysisOptions analysis;  ///< requested analyses, and the plan if one is given
+  plans::Trust trust;        ///< programs that a plan file may bring, beside `algorithms`
 
   bool writes_fastest() const { return write == "fastest"; }
   /// The row of searches().
@@ -70,28 +70,29 @@ struct Request {
   }
 };
 
-/// io::InputError, which names the option, for a word or number that is none of those above.
+/// io::InputError, naming the option, for an invalid word or number.
 void check(const Request& request);
 
-/// Which files can hold the plan: SeCoPa's text says no groups, orders and levels of GPUs.
+/// File formats that must be able to hold the plan: SeCoPa's text has no groups, orders and levels
+/// of GPUs.
 enum class PlanForm : std::uint8_t { kText, kYaml };
 
 /// The row of casync::topologies(), or "best"; io::InputError if the search cannot choose.
 std::string topology_of(const Request& request, const SearchRow& search);
 
-/// All algorithms that a list names: "powersgd(rank=1|2)" is short for one of each value. An error
-/// for more than a plan can mix.
+/// Expands a list of algorithms: "powersgd(rank=1|2)" stands for one of each value. InputError for
+/// more than a plan can mix.
 std::vector<std::string> named_algorithms(const std::string& list);
 
-/// What is to be planned, without machines, progress and interrupts. io::InputError for what the
-/// search cannot do.
+/// Planning problem of a request, without machines, progress and interrupts. io::InputError for
+/// requests that the search cannot handle.
 Problem problem_of(const Request& request, PlanForm form, const SearchRow& search,
                    const models::Model& model, std::shared_ptr<const Learning> learning,
                    const Warn& warn);
 
-/// The algorithms that a request leaves the plan, with commas: those that it names, else those of
-/// its pilot (null: none), else, for a search that simulates, those that are known not to slow
-/// learning, and as much coarser ones as `coarsest` asks for.
+/// Algorithms that the plan may use, separated by commas: the request's, else its pilot's (null: no
+/// pilot). Otherwise, for a search that simulates, those known not to slow learning, and coarser
+/// ones up to `coarsest`.
 std::string algorithms_of(const Request& request, const SearchRow& search,
                           const Learning* learning);
 

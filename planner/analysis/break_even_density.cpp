@@ -13,9 +13,9 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kLeastDensity = 1e-6;
-constexpr int kBisections = 14;  // of a factor of 1e6: to 0.1 %
+constexpr int kBisections = 14;  // from a factor of 1e6 to 0.1 %
 
-/// A time cannot be had, or not in the same way as the others.
+/// A time is unknown, or was simulated in another way than the others.
 struct NotKnown {
   std::string why;
 };
@@ -43,7 +43,7 @@ class Search {
       return {.dense = fallback()};
     } catch (const NotKnown& reason) {
       return {.dense = std::nullopt, .diagnostic = reason.why};
-    } catch (const io::InputError& error) {  // of a program that takes no such density
+    } catch (const io::InputError& error) {  // the program rejects this density
       return {.dense = std::nullopt, .diagnostic = error.what()};
     }
   }
@@ -85,7 +85,7 @@ class Search {
     return *best;
   }
 
-  /// Of the plan at a density, or, with a fallback, dense.
+  /// Iteration time of the plan at a density, or of its dense fallback.
   double seconds(double density, const std::optional<plans::DenseFallback>& dense = {}) {
     plans::ResolvedPlan changed = given_;
     changed.dense = dense;
@@ -104,7 +104,7 @@ class Search {
   const Problem& problem_;
   const plans::PlanContext context_;
   plans::ResolvedPlan given_;
-  std::optional<std::string> given_up_;  // what all times have in common
+  std::optional<std::string> given_up_;  // common diagnostic of all times
 };
 
 }  // namespace

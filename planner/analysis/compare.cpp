@@ -16,7 +16,7 @@ std::string groups_by_hand(const casync::Plan& plan) {
   return plan.bulk_groups.empty() ? "none" : fmt::format("{}", plan.bulk_groups.size());
 }
 
-/// What a whole plan decides. Adding one is one row.
+/// A plan-wide decision. Adding one is one row.
 struct Aspect {
   std::string_view name;
   std::string (*say)(const TimedPlan& plan);
@@ -52,7 +52,7 @@ constexpr Aspect kAspects[] = {
      [](const TimedPlan& a, const TimedPlan& b) { return a.transfer_order == b.transfer_order; }},
 };
 
-/// None where the plan is impossible (a group by hand of gradients that go different ways), or too
+/// None if the plan is impossible (a group by hand of gradients with different topologies), or too
 /// large.
 std::optional<double> time_s(const Problem& problem, const TimedPlan& plan) {
   try {
@@ -77,8 +77,8 @@ void add_aspects(const Problem& problem, const TimedPlan& first, const TimedPlan
   }
 }
 
-/// Gradients of schedules are decided several at a time; the first of each that differs stands for
-/// them.
+/// Adds differences of schedules that decide several gradients at a time; the first gradient of
+/// each unit stands for all of it.
 void add_parts(const Problem& problem, const TimedPlan& first, const TimedPlan& second,
                PlanComparison& comparison) {
   const std::vector<std::uint32_t> part_of = first.plan.schedule.timetable(problem.model).part_of;
@@ -92,12 +92,8 @@ void add_parts(const Problem& problem, const TimedPlan& first, const TimedPlan& 
     changed.plan.gathers.resize(part_of.size(), casync::kRaw);
     const auto place_of = [&](std::int8_t index) {
       if (index == casync::kRaw) return index;
-      const casync::Algorithm& used = second.plan.algorithms[static_cast<std::size_t>(index)];
-      if (const auto known = plans::find_algorithm(changed.plan.algorithms, used.name))
-        return *known;
-      const std::int8_t place = plans::next_place(changed.plan.algorithms, used.name);
-      changed.plan.algorithms.push_back(used);
-      return place;
+      return plans::place_in(changed.plan.algorithms,
+                             second.plan.algorithms[static_cast<std::size_t>(index)]);
     };
     for (std::uint32_t i = 0; i < part_of.size(); ++i) {
       if (part_of[i] != part_of[g]) continue;

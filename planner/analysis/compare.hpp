@@ -10,35 +10,34 @@
 
 namespace hipress::planner {
 
-/// What a plan comes to on the network asked for.
+/// Figures of a plan on the requested network.
 struct PlanFigures {
   double iteration_s = 0;
-  double exposed_s = 0;             ///< of that, after the end of computation
-  std::int64_t bytes_per_node = 0;  ///< sent by the node that sends most
-  std::size_t compressed = 0;       ///< gradients
+  double exposed_s = 0;             ///< part of it after the end of computation
+  std::int64_t bytes_per_node = 0;  ///< sent by the busiest node
+  std::size_t compressed = 0;       ///< number of gradients
   PlanMemory memory;
 };
 
-/// io::InputError where the plan's graph is too large.
+/// io::InputError if the plan's graph is too large.
 PlanFigures plan_figures(const Problem& problem, const TimedPlan& plan);
 
-/// One thing in which the second plan differs from the first.
+/// A difference between two plans.
 struct Difference {
-  std::string what;           ///< a gradient's name, or "topology", "bulk groups" …
+  std::string what;           ///< gradient's name, or "topology", "bulk groups" …
   std::string first, second;  ///< "onebit, K = 16"
-  /// Seconds that the first plan's iteration takes longer with this of the second's and nothing
-  /// else; negative: shorter. None where that cannot be.
+  /// Increase of the first plan's time, in seconds, if only this is as in the second plan;
+  /// negative: shorter. None if that plan is impossible.
   std::optional<double> alone_s;
 };
 
 struct PlanComparison {
   PlanFigures first, second;
-  std::vector<Difference>
-      differences;         ///< of the plan, then of gradients as backward completes them
-  bool estimated = false;  ///< what gradients' differences are worth is of network port
+  std::vector<Difference> differences;  ///< plan-wide ones, then by gradient in backward order
+  bool estimated = false;               ///< gradients' alone_s are estimates on network port
 };
 
-/// Compares two plans for one problem's model and nodes; their iteration_s need not be known.
+/// Compares two plans for the problem's model and nodes; their iteration_s may be unset.
 PlanComparison compare_plans(const Problem& problem, TimedPlan first, TimedPlan second);
 
 /// "64KiB, at most 1ms later, up to 256KiB", or "off".

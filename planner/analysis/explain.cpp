@@ -33,14 +33,14 @@ struct WorkTimes {
   }
 };
 
-/// What the timeline says of one unit (a gradient or bulk group).
+/// Times of one unit (a gradient or bulk group) in the timeline.
 struct UnitUse {
   Picoseconds ready{}, done{}, on_path{};
   WorkTimes work, path;    ///< one node's mean work; its part on the critical path
   std::uint32_t hops = 0;  ///< messages one after the other
 };
 
-/// A plan's simulated iteration, taken apart by unit.
+/// Simulated iteration of a plan, broken down by unit.
 class Dissection {
  public:
   Dissection(const sim::Scenario& scenario, const TaskGraph& graph)
@@ -59,8 +59,8 @@ class Dissection {
     return found == units_.end() ? UnitUse{} : found->second;
   }
 
-  /// Kind of time that takes most of a unit's stretches on the critical path: a shorter one would
-  /// shorten the iteration. For other units, the kind that takes most of their work.
+  /// Dominant kind of time in the unit's parts of the critical path; shortening it would shorten
+  /// the iteration. For other units, the dominant kind of their work.
   Limiter limiter(std::uint32_t unit) const {
     const UnitUse of = use(unit);
     if (of.on_path.count() > 0) return of.path.most();
@@ -105,7 +105,7 @@ class Dissection {
     }
   }
 
-  /// Task ids are a topological order, so what comes before a task is counted before it.
+  /// Task ids are a topological order, so predecessors are counted first.
   void count_hops(TaskId id, UnitUse& use) {
     const Task& task = graph_[id];
     if (is_message(task)) ++hops_[id];
@@ -131,7 +131,7 @@ class Dissection {
     }
   }
 
-  /// Part of the critical path in a task, and the time on the wire before it.
+  /// Adds a task's part of the critical path, and the wire time before it.
   void add_stretch(const Task& task, double wire_s, double length_s, WorkTimes& path) const {
     path.latency_s += wire_s;
     if (task.kind == Kind::kRecv) {
@@ -160,7 +160,7 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   GradientRow row;
   row.gradient = g;
   row.group = layout.is_group(unit) ? layout.units[unit].name : "";
-  // A layer's gradients become ready together.
+  // Gradients of a layer become ready together.
   const Picoseconds own = dissection.use(g).ready;
   row.ready_s = casync::to_seconds(own.count() > 0 ? own : use.ready);
   row.done_s = std::max(row.ready_s, casync::to_seconds(use.done));
@@ -172,7 +172,7 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   return row;
 }
 
-/// Runner-ups of a plan whose gradients are decided several at a time, by simulation.
+/// Adds runner-ups, by simulation, for plans that decide several gradients at a time.
 void add_runner_ups_of_parts(const Problem& problem, const TimedPlan& plan,
                              Explanation& explanation) {
   const SearchRow& search = search_for(problem.schedule, {});

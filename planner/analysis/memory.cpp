@@ -12,7 +12,7 @@
 namespace hipress::planner {
 namespace {
 
-/// What encoders keep of a slice, or in stages of all gradients of a unit, in bytes.
+/// State that encoders keep, in bytes: of a slice, or with stages of all gradients of a unit.
 class StateBytes {
  public:
   StateBytes(const models::Model& model, const casync::Plan& plan)
@@ -44,7 +44,7 @@ class StateBytes {
 
 PlanMemory plan_memory(const models::Model& model, const casync::Plan& plan,
                        casync::Folding folding) {
-  // A library's collectives have buffers of their own, and keep nothing.
+  // A library's collectives use their own buffers, and keep no state.
   const bool by_library =
       kind_of(plan.schedule) == JobKind::kSharding && !plan.shards_in_messages();
   if (by_library) return {};
@@ -54,7 +54,7 @@ PlanMemory plan_memory(const models::Model& model, const casync::Plan& plan,
   for (const casync::Buffer& buffer : graph.buffers) {
     if (buffer.kind == casync::Buffer::Kind::kSlice) continue;
     const bool factor = buffer.kind == casync::Buffer::Kind::kFactor;
-    // A factor is there twice: on the wire, and as the codec has it.
+    // A factor is stored twice: for the wire, and in the codec.
     nodes[graph.representative(buffer.node)].buffer_bytes += (factor ? 2 : 1) * buffer.bytes;
   }
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {

@@ -8,14 +8,14 @@
 
 namespace hipress::planner {
 
-/// Memory that a plan takes on the node that needs most, beside the gradients themselves.
+/// Memory of a plan on the node that needs most, beside the gradients.
 struct PlanMemory {
-  std::int64_t residual_bytes = 0;  ///< what codecs keep from iteration to iteration: fp32 arrays
-                                    ///< of every slice that is encoded, per role
-  std::int64_t buffer_bytes = 0;    ///< messages (casync::Buffer)
+  /// Kept across iterations by codecs: fp32 arrays of encoded slices, per role.
+  std::int64_t residual_bytes = 0;
+  std::int64_t buffer_bytes = 0;  ///< messages (casync::Buffer)
 };
 
-/// Of a plan, with the error feedback that is each algorithm's default. Throws as casync::expand().
+/// Memory of a plan with each algorithm's default error feedback. Throws as casync::expand().
 PlanMemory plan_memory(const models::Model& model, const casync::Plan& plan,
                        casync::Folding folding);
 

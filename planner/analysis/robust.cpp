@@ -14,24 +14,24 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::uint32_t kMinReplicas = 8;  // before a candidate is given up
-constexpr std::size_t kFinalists = 4;
-constexpr double kMaxTasks = 8e6;  // of a graph, of which there is one per job
+constexpr std::uint32_t kMinReplicas = 8;  // simulated before a candidate is dropped
+constexpr std::size_t kRobustFinalists = 4;
+constexpr double kMaxTasksOfJob = 8e6;  // largest graph; there is one per job
 
-/// One plan's iterations, in as many replicas as were simulated.
+/// Iterations of one plan in the replicas simulated so far.
 class Trial {
  public:
   Trial(const Problem& problem, const TimedPlan& plan, const Uncertainty& uncertainty)
       : problem_(problem), uncertainty_(uncertainty) {
     AffordableScenario how =
         affordable_scenario(problem.model, plan.plan, *problem.machines, plan.transfer_order);
-    // No graph of these is too large for what is asked for.
+    // Keep the requested network: none of these graphs is too large for it.
     how.scenario.network = problem.machines->network;
     how.scenario.cluster = problem.machines->cluster;
     how.scenario.jitter = uncertainty.jitter;
     how.scenario.draws.seed = uncertainty.seed;
     scenario_ = std::move(how.scenario);
-    possible_ = how.possible && tasks(plan.plan) <= kMaxTasks;
+    possible_ = how.possible && tasks(plan.plan) <= kMaxTasksOfJob;
   }
 
   bool possible() const { return possible_; }
@@ -132,7 +132,7 @@ RobustChoice choose_robust(const Problem& problem, std::vector<RobustCandidate> 
     return choice.candidates[a].spread.p90_s < choice.candidates[b].spread.p90_s;
   };
   std::stable_sort(order.begin(), order.end(), better);
-  order.resize(std::min(order.size(), kFinalists));
+  order.resize(std::min(order.size(), kRobustFinalists));
   order.push_back(0);
   for (const std::size_t i : order) simulate(i, all);
   choice.best = *std::min_element(order.rbegin(), order.rend(), better);
@@ -143,7 +143,7 @@ std::vector<RobustCandidate> robust_candidates(const Problem& problem, const Sea
                                                const TimedPlan& nominal,
                                                const std::vector<RobustCandidate>& others,
                                                const Uncertainty& uncertainty) {
-  constexpr double kShare = 0.25;  // of the budget
+  constexpr double kShare = 0.25;  // share of the budget
   std::vector<RobustCandidate> candidates = {{"nominal", nominal}};
   candidates.insert(candidates.end(), others.begin(), others.end());
   for (const double change : {-uncertainty.bandwidth, uncertainty.bandwidth}) {

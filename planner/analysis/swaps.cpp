@@ -3,7 +3,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxTasks = 3e6;  // of all simulations on the network asked for together
+constexpr double kMaxTasksOfSwaps = 3e6;  // over all simulations on the requested network
 
 }  // namespace
 
@@ -13,7 +13,7 @@ Swaps::Swaps(Workbench& bench, const Problem& problem, const TimedPlan& plan, st
   estimated_ =
       !bench_.estimates_are_exact() &&
       simulated_tasks(problem.model, plan.plan, *problem.machines) * static_cast<double>(swaps) >
-          kMaxTasks;
+          kMaxTasksOfSwaps;
 }
 
 std::optional<double> Swaps::cost_s(std::size_t g, std::uint16_t option) {

@@ -21,7 +21,7 @@ std::string sure(double probability) {
   return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
 }
 
-/// "30 to 44" of percentages, with decimals where they are small.
+/// "30 to 44": a range of percentages, with decimals if they are small.
 std::string range_of(const sim::Saving& saving) {
   constexpr double kSmall = 0.1;
   const bool small = std::max(std::abs(saving.p10), std::abs(saving.p90)) < kSmall;
@@ -29,8 +29,8 @@ std::string range_of(const sim::Saving& saving) {
                : fmt::format("{:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90);
 }
 
-/// True where steps of the job differ from an averaging one's, so that a plan says its schedule and
-/// its memory.
+/// True if the job's steps differ from those of an averaging one, so that sentences give schedule
+/// and memory.
 bool says_schedule(const casync::Plan& plan) {
   return kind_of(plan.schedule) != JobKind::kAveraging;
 }
@@ -48,7 +48,7 @@ std::string planned_time(const casync::Plan& plan, const Comparison& comparison)
   return fmt::format("{} takes {} a step", plan.schedule.text(), time);
 }
 
-/// "PyTorch DDP", "baseline all": in sentences.
+/// "PyTorch DDP", "baseline all", for sentences.
 std::string title_of(const BaselineRow& row) {
   return row.title.empty() ? "baseline " + std::string(row.name) : std::string(row.title);
 }
@@ -58,8 +58,8 @@ std::string name_of(const Contender& rival) {
   return title_of(*find_baseline(rival.name));
 }
 
-/// ", and half precision alone would save 61ms", where the plan gives up more than that; empty if
-/// it does not, or where nothing in half precision was simulated.
+/// ", and half precision alone would save 61ms", if the plan loses more than half precision does;
+/// empty if not, or if no plan in half precision was simulated.
 std::string about_half_precision(const casync::Plan& plan, const Comparison& comparison,
                                  double rival_s) {
   const bool is_coarser =
@@ -83,12 +83,13 @@ std::string about_half_precision(const casync::Plan& plan, const Comparison& com
              : ", and half precision alone would save nothing";
 }
 
-/// The value as a shell takes it.
+/// The value, quoted for a shell.
 std::string quoted(const std::string& value) {
   return value.find('(') == std::string::npos ? value : "'" + value + "'";
 }
 
-/// "`schedule` 'fsdp(reshard=8)' and `algorithm` int8block,int4block": what makes that plan.
+/// "`schedule` 'fsdp(reshard=8)' and `algorithm` int8block,int4block": the fields that make the
+/// plan.
 std::string fields_of(const casync::Plan& plan) {
   std::string names;
   for (const casync::Algorithm& one : plan.algorithms) {
@@ -98,8 +99,7 @@ std::string fields_of(const casync::Plan& plan) {
   return names.empty() ? schedule : schedule + " and `algorithm` " + quoted(names);
 }
 
-/// The options by which the rival becomes the plan, in brackets; empty: none does, or none is
-/// needed.
+/// Options that make the rival the plan, in brackets; empty if none do, or none are needed.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
   const bool runs = !rival.name.empty() && !find_baseline(rival.name)->title.empty();
   const casync::Plan& plan = rival.plan.plan;
@@ -114,11 +114,11 @@ std::string how_to_say(const Problem& problem, const Contender& rival) {
   return elsewhere ? " (take `topology` BEST)" : " (groups: take `output` X.yaml)";
 }
 
-/// Why nothing says how sure an advice is.
+/// Reason for a missing probability.
 constexpr std::string_view kNoInterval =
-    "how sure is not known: the budget left no time for intervals";
+    "probability unknown: the budget left no time for intervals";
 
-/// What the first saves of the second; without responses, as times alone say.
+/// Saving of the first over the second; without responses, from the times alone.
 sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first, double second_s,
                       const std::optional<sim::Response>& second, const costs::Spread& spread,
                       double margin = 0) {
@@ -127,7 +127,7 @@ sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first,
   return {saved, saved, saved, saved > margin ? 1.0 : 0.0};
 }
 
-/// Where the plan compresses nothing.
+/// Verdict on a plan without compression.
 Verdict without_compression(const Problem& problem, const casync::Plan& plan,
                             const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
@@ -138,26 +138,26 @@ Verdict without_compression(const Problem& problem, const casync::Plan& plan,
     return verdict;
   };
   const std::string alone = planned_time(plan, comparison) + " uncompressed";
-  if (problem.nodes == 1) return because_of(alone, "one node has no other to send to");
+  if (problem.nodes == 1) return because_of(alone, "a job of one node sends nothing");
   if (problem.algorithms.empty()) {
     return because_of(alone, "`algorithm` none allows no compression");
   }
-  // The fastest without compression may be none that the file can say.
+  // The fastest plan without compression may be one that the file cannot hold.
   const std::optional<Contender>& rival = comparison.uncompressed;
   const bool elsewhere = rival && rival->plan.iteration_s < planned_s;
   const double rival_s = elsewhere ? rival->plan.iteration_s : planned_s;
   const std::optional<sim::Response>& response = elsewhere ? rival->response : comparison.planned;
   const auto because = [&](const std::string& why) {
     if (!elsewhere) return because_of(alone, why);
-    return because_of(fmt::format("{}{} takes {}, this plan, uncompressed too, {}", name_of(*rival),
-                                  how_to_say(problem, *rival),
+    return because_of(fmt::format("{}{} takes {}, this plan, also uncompressed, {}",
+                                  name_of(*rival), how_to_say(problem, *rival),
                                   with_interval(rival_s, response, comparison.spread), time),
                       why);
   };
   if (!comparison.compressed) {
     return because(sends_raw_alone(problem.topology) && !says_schedule(plan)
                        ? problem.topology + " compresses nothing"
-                       : "no compression that is allowed is faster");
+                       : "no allowed compression is faster");
   }
   const Contender& best = *comparison.compressed;
   const double saved = 1 - best.plan.iteration_s / rival_s;
@@ -172,7 +172,7 @@ Verdict without_compression(const Problem& problem, const casync::Plan& plan,
                            : fmt::format("compression would take {} longer", percent(-saved)));
 }
 
-/// True if the row takes less time than the plan by more than the tolerance.
+/// True if the row is faster than the plan by more than the tolerance.
 bool is_faster(const Problem& problem, const Comparison& comparison, const Baseline& one) {
   return *one.iteration_s < *comparison.planned_s * (1 - problem.tolerance);
 }
@@ -181,7 +181,7 @@ bool fits(const Problem& problem, const Baseline& one) {
   return one.memory.total() <= room_of(problem);
 }
 
-/// The contender that savings are of: what the job runs today, else the best without compression.
+/// Reference of savings: what the job runs today, else the best plan without compression.
 Contender what_decides(const Problem& problem, const Comparison& comparison) {
   const Baseline* const today = comparison.today(problem);
   const bool counts = today != nullptr && (!problem.today.empty() || fits(problem, *today));
@@ -191,8 +191,8 @@ Contender what_decides(const Problem& problem, const Comparison& comparison) {
           .response = today->response};
 }
 
-/// "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP": what the plan saves of its rival, and of
-/// the best without compression where that is another.
+/// "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP": the plan's saving over its rival, and over
+/// the best plan without compression if that is another.
 std::string savings(const Contender& rival, const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const auto over = [&](const Contender& other) {
@@ -216,7 +216,7 @@ std::string savings(const Contender& rival, const Comparison& comparison) {
                      name_of(plain));
 }
 
-/// Where the plan compresses: laid beside its best rival without compression.
+/// Verdict on a plan with compression, against its best rival without.
 Verdict with_compression(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
@@ -260,7 +260,7 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
     return {Answer::kDoNotCompress,
             comparison.planned && best.response ? std::optional(1 - worth) : std::nullopt,
             fmt::format("do not compress{}: {}{} takes {}, this plan ({}) {}: {}",
-                        compresses(problem.model, best.plan.plan) ? " otherwise than today" : "",
+                        compresses(problem.model, best.plan.plan) ? " differently from today" : "",
                         name_of(best), how_to_say(problem, best),
                         with_interval(best_s, best.response, comparison.spread), what,
                         with_interval(planned_s, comparison.planned, comparison.spread),
@@ -283,7 +283,7 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
           is_close_known ? fmt::format(" ({})", range_of(little)) : "", 100 * little.probability)};
 }
 
-/// Where compression pays, but not by this plan; none: it does not.
+/// Verdict if compression pays, but not with this plan; none: it does not pay.
 std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparison& comparison) {
   if (!comparison.elsewhere) return std::nullopt;
   const Contender& best = *comparison.elsewhere;
@@ -302,7 +302,7 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
   const bool is_known =
       best.response && (plan_is_faster ? comparison.planned : comparison.uncompressed->response);
   std::string text = fmt::format(
-      "compress, but otherwise ({}): {}{} takes {}, this plan {}",
+      "compress, but with another plan ({}): {}{} takes {}, this plan {}",
       is_known ? sure(probability) : kNoInterval, name_of(best), how_to_say(problem, best),
       with_interval(best.plan.iteration_s, best.response, comparison.spread),
       with_interval(planned_s, comparison.planned, comparison.spread));
@@ -317,14 +317,14 @@ bool has_bracket(const Verdict& verdict) {
   return verdict.sentence.starts_with(std::string(to_string(verdict.answer)) + " (");
 }
 
-/// Puts the text behind the sentence's answer: "compress (99 % sure): ".
+/// Inserts the text after the answer: "compress (99 % sure): ".
 void insert_after_answer(const std::string& text, Verdict& verdict) {
   const std::string_view end = has_bracket(verdict) ? "): " : ": ";
   const std::size_t answer = verdict.sentence.find(end);
   verdict.sentence.insert(answer == std::string::npos ? 0 : answer + end.size(), text);
 }
 
-/// Makes it "compress (99 % sure; text): ".
+/// Adds the text to the answer: "compress (99 % sure; text): ".
 void add_to_answer(const std::string& text, Verdict& verdict) {
   const bool in_bracket = has_bracket(verdict);
   const std::size_t end = verdict.sentence.find(in_bracket ? "): " : ": ");
@@ -332,8 +332,8 @@ void add_to_answer(const std::string& text, Verdict& verdict) {
   verdict.sentence.insert(end, in_bracket ? ", " + text : " (" + text + ")");
 }
 
-/// Names first the row that the plan's kind of job had better run: one that takes no more time and
-/// memory than the plan within the tolerance, less of one of them, and gives up no more.
+/// Names first a better row for the plan's kind of job. It takes no more time and memory than the
+/// plan within the tolerance, less of one of them, and loses no more.
 void name_better(const Problem& problem, const casync::Plan& plan, const Comparison& comparison,
                  Verdict& verdict) {
   const double slack = 1 + problem.tolerance;
@@ -362,7 +362,7 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   insert_after_answer(text, verdict);
 }
 
-/// True if the sentence names the row: has its title, and not as the beginning of another's.
+/// True if the sentence contains the row's title, but not as the beginning of another title.
 bool names(const std::string& sentence, std::string_view title) {
   const auto goes_on = [&](std::string_view rest) {
     return std::ranges::any_of(all_baselines(), [&](const BaselineRow& row) {
@@ -377,7 +377,7 @@ bool names(const std::string& sentence, std::string_view title) {
   return false;
 }
 
-/// The baselines that were simulated, the fastest first.
+/// Simulated baselines, the fastest first.
 std::vector<const Baseline*> by_time_s(const std::vector<Baseline>& baselines) {
   std::vector<const Baseline*> sorted;
   for (const Baseline& one : baselines) {
@@ -388,7 +388,7 @@ std::vector<const Baseline*> by_time_s(const std::vector<Baseline>& baselines) {
 }
 
 /// "; PyTorch DDP with its fp16 hook takes 143ms, less than this plan; PyTorch DDP takes 180ms":
-/// the rows of frameworks that are faster than the plan, then those that jobs of the kind run.
+/// framework rows faster than the plan, then those that jobs of the kind run.
 std::string about_others(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison, const std::string& said) {
   const Baseline* const today = comparison.today(problem);
@@ -425,7 +425,7 @@ std::string about_others(const Problem& problem, const casync::Plan& plan,
   return faster + others;
 }
 
-/// Doubts a verdict by the plan, the fastest without compression and the fastest with it.
+/// Doubts a verdict by the times of the plan and of the fastest ones without and with compression.
 void doubt_times(const casync::Plan& plan, const Comparison& comparison, Verdict& verdict) {
   std::string times =
       (says_schedule(plan) ? "" : "this plan takes ") + planned_time(plan, comparison);
@@ -439,7 +439,7 @@ void doubt_times(const casync::Plan& plan, const Comparison& comparison, Verdict
   doubt({&comparison.planned, &uncompressed, &compressed}, comparison.spread, times, verdict);
 }
 
-/// Multiplies a time, and what is known of it, by the steps that its plan takes.
+/// Multiplies a time and its response by the relative steps of its plan.
 void scale(const StepsRatio& steps, double& time_s, std::optional<sim::Response>& response) {
   time_s *= steps.ratio;
   if (!response) return;
@@ -575,8 +575,8 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
   if (missing == models::MissingTimes::kNone || verdict.answer != Answer::kCompress) return;
   if (missing == models::MissingTimes::kForward) {
     verdict.sentence =
-        "without a forward time (`forward`) iterations are longer than these, and the share that "
-        "is saved is smaller: " +
+        "without a forward time (`forward`), iterations take longer than these, and the saved "
+        "share is smaller: " +
         verdict.sentence;
     return;
   }
@@ -589,9 +589,8 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
   }
   verdict = {.answer = Answer::kTooClose,
              .sentence = fmt::format(
-                 "too close to call: without ready times it is not known how much communication "
-                 "hides behind computation, so compression saves{} (give `compute_time`). "
-                 "If nothing hides it: {}",
+                 "too close to call: without ready times the exposed communication is unknown, so "
+                 "compression saves{} (give `compute_time`). If all communication is exposed: {}",
                  most, verdict.sentence)};
 }
 
@@ -602,15 +601,16 @@ std::string other_hardware(std::string_view source, std::string_view hardware) {
     std::string_view found;
     for (const std::string_view name : kNames) {
       if (text.find(name) == std::string_view::npos) continue;
-      if (!found.empty()) return std::string_view();  // several: it is not known which
+      if (!found.empty()) return std::string_view();  // ambiguous
       found = name;
     }
     return found;
   };
   const std::string_view measured = named_in(source), planned = named_in(hardware);
   if (measured.empty() || planned.empty() || measured == planned) return {};
-  return fmt::format("computation is as on {}, and the profile is of {} (give `compute_time`): ",
-                     measured, planned);
+  return fmt::format(
+      "computation was timed on {}, and the profile is of {} (give `compute_time`): ", measured,
+      planned);
 }
 
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& times) {

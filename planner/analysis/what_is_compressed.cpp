@@ -24,8 +24,7 @@ std::string bits_of(const casync::Algorithm& algorithm) {
   return text + (text == "1" ? " bit a value" : " bits a value");
 }
 
-/// True if the gradient is of a table of embeddings, by the names that models of public libraries
-/// give them.
+/// True for embedding tables, by their names in models of public libraries.
 bool is_embedding(const models::Gradient& gradient) {
   if (gradient.shape.size() == 1) return false;  // a norm's, or a bias
   std::string name = gradient.name;
@@ -35,7 +34,7 @@ bool is_embedding(const models::Gradient& gradient) {
       kWords, [&](const char* word) { return name.find(word) != std::string::npos; });
 }
 
-/// The matrix that backward completes first: the last layer's.
+/// First matrix in backward order: the last layer's.
 const models::Gradient* last_layer(const models::Model& model) {
   for (const std::uint32_t g : casync::backward_order(model)) {
     if (model.gradients[g].shape.size() > 1) return &model.gradients[g];
@@ -43,7 +42,7 @@ const models::Gradient* last_layer(const models::Model& model) {
   return nullptr;
 }
 
-/// Gradients by what they are compressed with, in one kind of message.
+/// Counts compressed gradients by algorithm, for one kind of message.
 class Count {
  public:
   Count(const models::Model& model, const casync::Plan& plan) : model_(model), plan_(plan) {}
@@ -59,7 +58,7 @@ class Count {
     if (&gradient == last_layer(model_)) last_ = &gradient;
   }
 
-  /// "onebit (1 bit a value) for 12 of 38 gradients"; empty: nothing is compressed.
+  /// "onebit (1 bit a value) for 12 of 38 gradients"; empty if nothing is compressed.
   std::string text(std::string_view of) const {
     std::string made;
     for (const auto& [index, count] : counts_) {

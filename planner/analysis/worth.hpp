@@ -7,8 +7,7 @@
 
 namespace hipress::planner {
 
-/// The rows whose change is worth something, most first, in either direction; behind them those of
-/// which that is not known. Rows that are worth nothing are left out.
+/// Rows with a non-zero or unknown worth, the largest absolute value first, unknown ones last.
 template <class Row>
 std::vector<const Row*> by_worth(const std::vector<Row>& rows,
                                  std::optional<double> Row::*worth_s) {
@@ -24,7 +23,7 @@ std::vector<const Row*> by_worth(const std::vector<Row>& rows,
   return order;
 }
 
-/// Whether one of the rows is worth less than nothing.
+/// True if a row has a negative worth.
 template <class Row>
 bool has_negative(const std::vector<Row>& rows, std::optional<double> Row::*worth_s) {
   return std::any_of(rows.begin(), rows.end(),

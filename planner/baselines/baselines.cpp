@@ -125,8 +125,8 @@ std::vector<std::string> topologies_of(const Problem& problem, const BaselineRow
 
 namespace {
 
-/// The bulk rules for a plan that make different groups, the best first, as coarse simulations on
-/// network port say; without groups at all is one of them.
+/// Bulk rules that make different groups of the plan, the best first by coarse simulations on
+/// network port; one has no groups.
 std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casync::Plan& plan) {
   Choices only = {.algorithms = plan.algorithms, .gradients = {}, .schemes = {}};
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
@@ -150,7 +150,7 @@ std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casy
   return rules;
 }
 
-/// None, with the reason, for an algorithm that the profile lacks.
+/// Simulated time; none, with the reason, if the profile lacks an algorithm.
 AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::TransferOrder order,
                        const Machines& machines) {
   try {
@@ -160,7 +160,7 @@ AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::Tr
   }
 }
 
-/// Variants of a baseline with one topology. All of them are simulated.
+/// Variants of a baseline with one topology, all of which are simulated.
 std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& problem) {
   std::vector<casync::Plan> plans = {row.make(problem)};
   if (plans.front().decisions.empty()) return {};
@@ -178,7 +178,7 @@ std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& proble
 
 namespace {
 
-/// Low rank is not measured by every profile, and is for one GPU per node.
+/// True for low rank if the profile lacks its costs, or if nodes have several GPUs.
 bool is_left_out(const BaselineRow& row, const Machines& machines) {
   if (row.algorithm.empty() || !is_additive(std::string(row.algorithm))) return false;
   const bool whole_nodes = machines.cluster.gpus_per_node > 1 && !as_collectives_see(machines);
@@ -189,8 +189,8 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 
 namespace {
 
-/// What compresses nothing decides what is saved. What is grouped has few messages; DDP's has few,
-/// too, but among all GPUs.
+/// Order of simulation. Baselines without compression decide the saving. Grouped ones have few
+/// messages; so have DDP's, but among all GPUs.
 constexpr int kAloneTurn = 4;
 int turn_of(const BaselineRow& row) {
   if (row.searches) return 5;
@@ -199,7 +199,7 @@ int turn_of(const BaselineRow& row) {
   return kAloneTurn;
 }
 
-/// About how many tasks the simulations of a baseline whose gradients go alone have.
+/// Approximate number of tasks in the simulations of an ungrouped baseline.
 double tasks_alone(const BaselineRow& row, const Problem& problem, const Machines& machines) {
   if (turn_of(row) != kAloneTurn) return 0;
   double tasks = 0;
@@ -213,6 +213,8 @@ double tasks_alone(const BaselineRow& row, const Problem& problem, const Machine
 }
 
 }  // namespace
+
+bool sends_alone(const BaselineRow& row) { return turn_of(row) >= kAloneTurn; }
 
 Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines) {
@@ -260,18 +262,21 @@ std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> ro
   return order;
 }
 
-std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines) {
+std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines,
+                                         Extent extent) {
   std::vector<const BaselineRow*> rows;
   std::vector<double> tasks;
   for (const BaselineRow& row : all_baselines()) {
     if (!row.is_for(kind_of(problem.schedule)) || is_left_out(row, machines)) continue;
+    const bool costly = sends_alone(row) && row.name != problem.today;
+    if (costly && extent == Extent::kCheap) continue;
     rows.push_back(&row);
     tasks.push_back(tasks_alone(row, problem, machines));
   }
   std::vector<std::size_t> order = simulation_order(rows, tasks);
   if (problem.limits.jobs > 1 && !folded_only(problem)) {
-    // What takes longest is one thread's, beside which the others do the rest; but where it may not
-    // be through in time.
+    // Start the longest simulations first, one thread each, while the others do the rest; not if
+    // they may not end in time.
     std::stable_partition(order.begin(), order.end(),
                           [&](std::size_t i) { return rows[i]->searches; });
   }

@@ -11,31 +11,22 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::int64_t kFirstBucketBytes = 1 << 20;
-constexpr std::int64_t kBucketBytes = 25 << 20;
+constexpr std::int64_t kMebibyte = 1 << 20;
+constexpr std::int64_t kFirstBucketBytes = kMebibyte;
 
-casync::Plan in_buckets(const Problem& problem, const casync::Decision& decision) {
+casync::Plan in_buckets(const Problem& problem, const casync::Decision& decision,
+                        int cap_mb = kBucketCap_mb) {
   casync::Plan plan = {
       .topology = "allreduce", .nodes = problem.nodes, .algorithms = {}, .decisions = {}};
   if (problem.machines) plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
   plan.decisions.assign(problem.model.gradients.size(), decision);
-  for (std::vector<std::uint32_t>& bucket : ddp_buckets(problem.model)) {
+  for (std::vector<std::uint32_t>& bucket : ddp_buckets(problem.model, cap_mb)) {
     if (bucket.size() > 1) plan.bulk_groups.push_back(std::move(bucket));
   }
   return plan;
 }
 
-/// What all-reduces a gradient in its own type: a cast that loses nothing, or nothing.
-std::int8_t as_it_is(casync::Plan& plan, const models::Gradient& gradient) {
-  const std::string_view cast = plans::cast_of(gradient.dtype);
-  if (cast.empty()) return casync::kRaw;
-  if (const auto known = plans::find_algorithm(plan.algorithms, cast)) return *known;
-  const std::int8_t place = plans::next_place(plan.algorithms, cast);
-  plan.algorithms.push_back(algorithm(std::string(cast)));
-  return place;
-}
-
-/// Powersgd as the problem has it, or else as kDdpPowerSgd.
+/// The problem's powersgd, else kDdpPowerSgd.
 std::string powersgd_of(const Problem& problem) {
   const std::string_view name = kernels::name_of_algorithm(kDdpPowerSgd);
   for (const std::string& algorithm : problem.algorithms) {
@@ -46,7 +37,7 @@ std::string powersgd_of(const Problem& problem) {
 
 }  // namespace
 
-std::vector<std::vector<std::uint32_t>> ddp_buckets(const models::Model& model) {
+std::vector<std::vector<std::uint32_t>> ddp_buckets(const models::Model& model, int cap_mb) {
   struct Filling {
     std::size_t bucket = 0;
     std::int64_t bytes = 0, limit = kFirstBucketBytes;
@@ -65,15 +56,17 @@ std::vector<std::vector<std::uint32_t>> ddp_buckets(const models::Model& model) 
     buckets[filling.bucket].push_back(g);
     filling.bytes += gradient.elements * models::size_of(gradient.dtype);
     if (filling.bytes < filling.limit) continue;
-    filling = {.limit = kBucketBytes};
+    filling = {.limit = cap_mb * kMebibyte};
   }
   return buckets;
 }
 
-casync::Plan ddp(const Problem& problem) {
-  casync::Plan plan = in_buckets(problem, {});
+casync::Plan ddp(const Problem& problem) { return ddp(problem, kBucketCap_mb); }
+
+casync::Plan ddp(const Problem& problem, int cap_mb) {
+  casync::Plan plan = in_buckets(problem, {}, cap_mb);
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    plan.decisions[g].algorithm = as_it_is(plan, problem.model.gradients[g]);
+    plan.decisions[g].algorithm = as_it_is(plan.algorithms, problem.model.gradients[g]);
   }
   return plan;
 }
@@ -88,7 +81,7 @@ casync::Plan ddp_powersgd(const Problem& problem) {
     if (problem.nodes > 1 && refusal(problem, gradient, plan.algorithms.front()).empty()) {
       chosen = 0;
     } else {
-      chosen = as_it_is(plan, gradient);
+      chosen = as_it_is(plan.algorithms, gradient);
     }
   }
   for (const std::vector<std::uint32_t>& bucket : ddp_buckets(problem.model)) {

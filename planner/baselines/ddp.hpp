@@ -6,31 +6,36 @@
 
 #include "planner/problem/problem.hpp"
 
-/// What PyTorch's DistributedDataParallel does with gradients.
+/// Gradient synchronisation of PyTorch's DistributedDataParallel.
 namespace hipress::planner {
 
-/// Its buckets: gradients in the order of backward, collected until a bucket has at least its
-/// limit, which is 1 MiB for the first and 25 MiB for every other (torch/csrc/distributed/c10d/
-/// reducer.cpp: compute_bucket_assignment_by_size, kDefaultFirstBucketBytes; bucket_cap_mb = 25).
-/// Gradients of one type share buckets. Input indices; each gradient is in one bucket.
-std::vector<std::vector<std::uint32_t>> ddp_buckets(const models::Model& model);
+/// Default of DDP's bucket_cap_mb, in MiB as its code takes it.
+inline constexpr int kBucketCap_mb = 25;
 
-/// Every bucket all-reduced by the library in its gradients' type.
+/// Buckets of DDP. Gradients are collected in the order of backward until a bucket has at least its
+/// limit: 1 MiB for the first, `cap_mb` MiB for the others
+/// (torch/csrc/distributed/c10d/reducer.cpp: compute_bucket_assignment_by_size,
+/// kDefaultFirstBucketBytes). A bucket has gradients of one type. Returns input indices; each
+/// gradient is in one bucket.
+std::vector<std::vector<std::uint32_t>> ddp_buckets(const models::Model& model,
+                                                    int cap_mb = kBucketCap_mb);
+
+/// DDP: the library all-reduces every bucket in its gradients' type.
 casync::Plan ddp(const Problem& problem);
+casync::Plan ddp(const Problem& problem, int cap_mb);
 
-/// The same with the hook fp16_compress_hook: buckets are cast to half precision, all-reduced so,
-/// and cast back.
+/// DDP with fp16_compress_hook: buckets are cast to half precision, all-reduced, and cast back.
 casync::Plan ddp_fp16(const Problem& problem);
 
-/// The algorithm of the next, unless the problem has another powersgd; the hook's own default is
+/// Algorithm of ddp_powersgd(), unless the problem has another powersgd; the hook's own default is
 /// rank 1.
 inline constexpr std::string_view kDdpPowerSgd = "powersgd(rank=4)";
 
-/// The same with the hook powerSGD_hook (torch/distributed/algorithms/ddp_comm_hooks). Of every
-/// bucket, the tensors that the rank makes less than half as large are sent as factors, the others
-/// as they are. A bucket is two bulk groups, raw and in stages, with three all-reduces. Plans
-/// cannot say two things that the hook does: it begins with neither group before all of the bucket
-/// is there, and it sends P only behind the tensors that it does not compress.
+/// DDP with powerSGD_hook (torch/distributed/algorithms/ddp_comm_hooks). Tensors of a bucket that
+/// the rank makes less than half as large are sent as factors, the others as they are. A bucket is
+/// two bulk groups, raw and in stages, with three all-reduces. Plans cannot express two properties
+/// of the hook: it starts neither group before the whole bucket is ready, and it sends P only after
+/// the uncompressed tensors.
 casync::Plan ddp_powersgd(const Problem& problem);
 
 }  // namespace hipress::planner

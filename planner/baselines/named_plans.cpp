@@ -20,9 +20,9 @@
 namespace hipress::planner {
 namespace {
 
-/// Those that need no machines.
+/// Plans that depend on no machines' costs; made by plans::resolve_plan().
 constexpr std::array<std::string_view, 3> kByName = {"none", "fp16", "all"};
-/// Those that are the same on all machines.
+/// Plans that are the same on all machines.
 constexpr std::array<std::string_view, 4> kFixed = {"threshold_262144", "ddp", "ddp_fp16",
                                                     "ddp_powersgd"};
 
@@ -31,7 +31,7 @@ bool contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// What is to be planned for a request; `on_link` is of SeCoPa's formulas.
+/// Problem of a request; `on_link` is the profile for SeCoPa's formulas.
 Problem problem_of(const PlanRequest& request, const costs::Profile& on_link) {
   Problem problem = {.model = request.model,
                      .topology = request.topology,
@@ -54,22 +54,15 @@ plans::ResolvedPlan resolved(casync::Plan plan, sim::TransferOrder order) {
   return result;
 }
 
-/// The fastest baseline that may be the plan and is faster than `plan`, else that one.
-TimedPlan faster_baseline(const Problem& problem, TimedPlan plan) {
-  for (const BaselineRow& row : all_baselines()) {
-    try {
-      Baseline baseline = simulate_baseline(row, problem, *problem.machines);
-      if (!baseline.iteration_s || *baseline.iteration_s >= plan.iteration_s) continue;
-      if (!may_be_plan(problem, baseline.plan)) continue;
-      plan = {std::move(baseline.plan), baseline.transfer_order, *baseline.iteration_s};
-    } catch (const io::InputError&) {
-      // The profile lacks its algorithm, which the plan may not have either.
-    }
-  }
-  return plan;
+/// Fastest of `plan` and the baselines that may be the plan.
+TimedPlan or_baseline(const Problem& problem, TimedPlan plan) {
+  const std::vector<Baseline> all = simulate_baselines(problem, *problem.machines);
+  const Baseline* const faster = faster_baseline(problem, all, plan.iteration_s);
+  return faster == nullptr ? std::move(plan)
+                           : TimedPlan{faster->plan, faster->transfer_order, *faster->iteration_s};
 }
 
-/// The fastest of what a search and the baselines give, and `other` if it is given, polished.
+/// Fastest of a search's plan, the baselines, and `other` if given; polished.
 TimedPlan fastest(const Problem& problem, const TimedPlan* other = nullptr) {
   SearchResult found = search_timeline(problem);
   const AffordableTime time =
@@ -79,7 +72,7 @@ TimedPlan fastest(const Problem& problem, const TimedPlan* other = nullptr) {
         fmt::format("no plan can be searched: {}; take fewer nodes", time.diagnostic));
   }
   TimedPlan plan =
-      faster_baseline(problem, {std::move(found.plan), found.transfer_order, *time.iteration_s});
+      or_baseline(problem, {std::move(found.plan), found.transfer_order, *time.iteration_s});
   if (other != nullptr && other->iteration_s <= plan.iteration_s) plan = *other;
   return run_passes(problem, plan, {}, {.uncompressed = other}).plan;
 }
@@ -101,7 +94,7 @@ plans::ResolvedPlan searched(std::string_view name, Problem problem) {
   return resolved(in_one_topology(std::move(plan.plan)), plan.transfer_order);
 }
 
-/// With the topology that is best for it, where there are several.
+/// The baseline's plan, with its best topology if there are several.
 casync::Plan baseline_plan(const BaselineRow& row, const Problem& problem) {
   const std::vector<std::string> topologies = topologies_of(problem, row);
   if (topologies.size() == 1 && !row.grouped) {
@@ -158,10 +151,11 @@ JobKind kind_of_named_plan(std::string_view name) {
 
 std::vector<NamedPlanRow> named_plan_rows() {
   std::vector<NamedPlanRow> rows = {
-      {kBest, "the fastest that is found, with the algorithm, fp16 or nothing, in groups or not"},
+      {kBest,
+       "the fastest plan found, with the algorithm, fp16 or nothing, with or without groups"},
       {kBestUncompressed,
-       "the fastest that is found without compression and goes by the topology; "
-       "ddp, whose all-reduce does not, may be faster"}};
+       "the fastest plan found without compression under the topology; ddp may be faster, since "
+       "its all-reduce does not use the topology"}};
   for (const BaselineRow& row : all_baselines()) {
     if (contains(kByName, row.name)) continue;
     rows.push_back({row.name, row.help, !contains(kFixed, row.name)});

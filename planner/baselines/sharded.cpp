@@ -6,13 +6,13 @@
 #include "planner/baselines/baselines.hpp"
 #include "planner/search/shards.hpp"
 
-/// Baselines of jobs whose parameters are in shards.
+/// Baselines of sharded jobs.
 namespace hipress::planner {
 namespace {
 
 constexpr std::string_view kCollectives = "allreduce";
 
-/// Gathers and reductions as the model's types store them; no plan without a schedule.
+/// Gathers and reductions in the model's types; no plan if `schedule` is empty.
 casync::Plan as_stored(const Problem& problem, const std::string& schedule) {
   casync::Plan plan = {.topology = std::string(kCollectives),
                        .nodes = problem.nodes,
@@ -30,8 +30,7 @@ bool is_in_half_precision(const models::Gradient& gradient) {
   return gradient.dtype != models::Dtype::kFloat32;
 }
 
-/// Gathers in bf16, and reductions in bf16 or in fp32; no plan where nothing of the model is stored
-/// in fp32.
+/// Gathers in bf16, and reductions in bf16 or fp32; no plan if nothing in the model is fp32.
 casync::Plan in_bf16(const Problem& problem, const std::string& schedule, bool reductions) {
   const bool already = std::ranges::all_of(problem.model.gradients, is_in_half_precision);
   casync::Plan plan = as_stored(problem, already ? "" : schedule);
@@ -44,7 +43,7 @@ casync::Plan in_bf16(const Problem& problem, const std::string& schedule, bool r
   return plan;
 }
 
-/// HSDP with the shards of a host's GPUs; empty: hosts are not alike, or there is one.
+/// HSDP with the GPUs of a host as shards; empty if hosts differ, or if there is one.
 std::string of_hosts(const Problem& problem) {
   const std::uint32_t each = costs::nodes_per_host(problem.machines->cluster);
   const bool several = each > 1 && each < problem.nodes && problem.nodes % each == 0;
@@ -78,7 +77,7 @@ casync::Plan zeropp(const Problem& problem) {
   return plan;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kShardedRows = {
     BaselineRow{.name = "fsdp2",
                 .help = "PyTorch's FSDP2, each layer wrapped, in the model's types",
                 .make = fsdp2,
@@ -149,6 +148,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const BaselineRow> sharded_baselines() { return kRows; }
+std::span<const BaselineRow> sharded_baselines() { return kShardedRows; }
 
 }  // namespace hipress::planner

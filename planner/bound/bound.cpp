@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "casync/topology.hpp"
 #include "io/error.hpp"
+#include "planner/bound/costs.hpp"
 #include "planner/bound/relaxation.hpp"
 #include "planner/bound/visits.hpp"
 #include "planner/bound/work_maker.hpp"
@@ -16,25 +16,24 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPrecision = 1e-4;  // relative: of the bound
-constexpr double kFirstStep = 1e-3;  // relative, of the search for the bound
-constexpr double kSafely = 1e-9;     // relative, more than rounding loses
+constexpr double kPrecision = 1e-4;  // relative, for the bound
+constexpr double kFirstStep = 1e-3;  // relative, for the first step of the search
+constexpr double kSafely = 1e-9;     // relative, above rounding errors
 constexpr double kSecondsPerPicosecond = 1e-12;
-// Visits are looked at where gradients and families are few.
+// Limits for the bound by visits, which is used for few gradients and families.
 constexpr std::size_t kMaxGradients = 24;
 constexpr std::size_t kMaxFamilies = 32;
-constexpr std::size_t kVisitsPerBranchNode = 400'000;  // of all families together
-constexpr double kMaxSimulated = 4e6;  // gradients, nodes and plans, where each plan is simulated
-constexpr double kGrain = 2e-4;        // relative, of the times of visits
+constexpr std::size_t kVisitsPerBranchNode = 400'000;  // over all families
+constexpr double kMaxSimulated = 4e6;  // gradients × nodes × plans, if each plan is simulated
+constexpr double kGrain = 2e-4;        // relative, for times of visits
 
-/// What schemes have in common as far as the bound goes.
+/// Schemes that are bounded together, and a scheme that stands for all of them.
 struct Family {
   Scheme scheme;
   std::vector<std::size_t> members = {};  ///< schemes, by index
 };
 
-/// `a` lets more join than `b` does, or as much.
+/// Weakest rule that allows every group of `a` and of `b`.
 casync::Aggregation weaker(const casync::Aggregation& a, const casync::Aggregation& b) {
   casync::Aggregation joined = {.threshold_bytes = std::max(a.threshold_bytes, b.threshold_bytes)};
   if (a.wait && b.wait) joined.wait = std::max(*a.wait, *b.wait);
@@ -42,7 +41,8 @@ casync::Aggregation weaker(const casync::Aggregation& a, const casync::Aggregati
   return joined;
 }
 
-/// Schemes of one topology and bulk threshold are bounded together, by the most that any lets join.
+/// Groups schemes by topology and bulk threshold. Each family is bounded with the weakest of its
+/// rules.
 std::vector<Family> families(const Choices& choices) {
   std::vector<Family> found;
   for (std::size_t i = 0; i < choices.schemes.size(); ++i) {
@@ -63,7 +63,7 @@ std::vector<Family> families(const Choices& choices) {
   return found;
 }
 
-/// Whether each scheme of the family is one plan: everything raw, by the library's all-reduce.
+/// True if each scheme of the family is one plan: everything raw, by the library's all-reduce.
 bool is_all_reduced(const Family& family, const Choices& choices) {
   const Scheme& scheme = family.scheme;
   const casync::Topology& topology =
@@ -76,8 +76,8 @@ bool is_all_reduced(const Family& family, const Choices& choices) {
          });
 }
 
-/// What the fastest plan of a family takes whose schemes are one plan each, in picoseconds; 0 where
-/// that is too much to simulate.
+/// Time of the fastest plan in a family with one plan per scheme, in picoseconds; 0 if too
+/// expensive to simulate.
 double fastest(const models::Model& model, const Machines& machines, const Choices& choices,
                const Family& family, const std::function<bool()>& stop) {
   const double tasks = static_cast<double>(model.gradients.size()) * machines.cluster.nodes *
@@ -98,7 +98,7 @@ double fastest(const models::Model& model, const Machines& machines, const Choic
   return least / kSecondsPerPicosecond;
 }
 
-/// Decides, for all schemes, whether some plan could end at a given time.
+/// Searches for the earliest end that is not refuted for all schemes.
 class BoundSearch {
  public:
   BoundSearch(const models::Model& model, const Machines& machines, const Choices& choices,
@@ -135,19 +135,16 @@ class BoundSearch {
         high = end;
       }
     }
-    Bound bound = {.seconds = std::max(0.0, low * (1 - kSafely) - 1) * kSecondsPerPicosecond,
-                   .scheme = families_[easiest_].members.front(),
-                   .options = {}};
-    bound.options = rounded();
-    return bound;
+    return {.seconds = std::max(0.0, low * (1 - kSafely) - 1) * kSecondsPerPicosecond,
+            .options = rounded()};
   }
 
  private:
-  /// Per family, up to the known plan.
+  /// Bounds each family by visits, up to the known plan's time.
   void bound_by_visits(const models::Model& model, const Machines& machines,
                        const Choices& choices) {
     const double known = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
-    // What easy families leave is for those that come after them.
+    // Visits left over by one family go to the following ones.
     std::size_t left = kVisitsPerBranchNode * limits_.branch_nodes;
     for (std::size_t i = 0; i < families_.size(); ++i) {
       if (limits_.stop && limits_.stop()) return;
@@ -165,8 +162,7 @@ class BoundSearch {
     }
   }
 
-  /// The same of a family's bulk rules one by one, whose groups are known once gradients are
-  /// decided.
+  /// Bound by visits for each of a family's bulk rules, whose groups follow from decisions.
   double least_of_rules(const models::Model& model, const Machines& machines,
                         const Choices& choices, const Family& family, double known,
                         std::size_t most, std::size_t& left) {
@@ -186,7 +182,7 @@ class BoundSearch {
           least_work(model, machines, choices, scheme, ready_);
       VisitBound visits(model, machines, choices, scheme, ready_, work, kGrain * earliest_end(),
                         VisitBound::Groups::kByRule);
-      // Beyond the least so far it is not looked for.
+      // Stop at the smallest bound so far.
       least = std::min(least, visits.least(std::min(known, least), most / (schemes.size() - i)));
       most -= std::min(most, visits.visits());
       left -= std::min(left, visits.visits());
@@ -194,7 +190,7 @@ class BoundSearch {
     return least;
   }
 
-  /// Every gradient by itself, as fast as any scheme lets it be.
+  /// Lower bound in which every gradient is alone, under the best scheme.
   double earliest_end() const {
     double least = kInfinity;
     for (const auto& relaxation : relaxations_) {
@@ -209,7 +205,7 @@ class BoundSearch {
     return least;
   }
 
-  /// The scheme that could not be refuted last is asked first.
+  /// Begins with the scheme that could not be refuted last.
   bool refuted(double end) {
     for (std::size_t i = 0; i < relaxations_.size(); ++i) {
       const std::size_t which = (easiest_ + i) % relaxations_.size();
@@ -228,7 +224,7 @@ class BoundSearch {
     return true;
   }
 
-  /// The gradient whose options the mixture mixes most, by the work on ports that they differ in.
+  /// Chooses the gradient whose options in the mixture differ most in port work.
   static bool choose(const Relaxation& relaxation, const Mixture& mixture, std::size_t& place,
                      double& middle) {
     double most = 0;
@@ -287,7 +283,7 @@ class BoundSearch {
   const BoundLimits limits_;
   std::vector<Family> families_;
   std::vector<std::unique_ptr<Relaxation>> relaxations_;
-  std::vector<double> refuted_;  ///< per family: picoseconds that no plan takes less than
+  std::vector<double> refuted_;  ///< lower bound per family, in ps
   std::size_t easiest_ = 0;
   Mixture suggestion_;
 };
@@ -308,9 +304,7 @@ Bound lower_bound(const models::Model& model, const Machines& machines, const Ch
                   const BoundLimits& limits) {
   if (const casync::Topology* const unknown = topology_without_bound(choices)) {
     throw io::InputError(
-        fmt::format("topology {} says nothing of what it costs at the least, so there is no lower "
-                    "bound on its plans",
-                    unknown->name));
+        fmt::format("topology {} has no lower bound, so its plans have none", unknown->name));
   }
   return BoundSearch(model, machines, choices, limits).take();
 }

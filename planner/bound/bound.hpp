@@ -12,38 +12,37 @@
 
 namespace hipress::planner {
 
-/// How much is done for a bound.
+/// Effort limits of lower_bound().
 struct BoundLimits {
   /// Nodes of the branch and bound over the options of large gradients; more: a better bound,
-  /// later. 0: the linear program alone. Counted, not timed, so that the bound is the same
+  /// later. 0: only the linear program. A count, not a time, so that the bound is the same
   /// everywhere.
   std::size_t branch_nodes = 0;
-  /// Iteration time of a known plan: the bound need not be looked for above it. 0: none.
+  /// Iteration time of a known plan; the search for the bound stops there. 0: unknown.
   double known_s = 0;
-  /// Asked now and then: true ends the search with the bound so far, which then depends on when.
-  /// May be empty.
+  /// Polled: true ends the search with the bound so far, which then depends on the timing. May be
+  /// empty.
   std::function<bool()> stop = {};
 };
 
 /// A lower bound on the simulated iteration time of all plans of an option set.
 struct Bound {
   double seconds = 0;
-  /// A plan that the bound's linear program suggests, for a search to start from: the scheme that
-  /// allows the least, and per gradient the option that it takes most of.
-  std::size_t scheme = 0;
+  /// Starting point for a search: the most used option of each gradient in the linear program of
+  /// the scheme with the lowest bound.
   std::vector<std::uint16_t> options;
 };
 
-/// The first topology of the schemes that says no terms for a bound; null: there is a bound.
+/// First topology of the schemes without bound terms; null: a bound exists.
 const casync::Topology* topology_without_bound(const Choices& choices);
 
-/// No plan of `choices` is simulated faster on these machines, with their network. docs/bound.md
-/// has the proof. The same inputs give the same bound. io::InputError if the profile lacks an
-/// algorithm, and where topology_without_bound().
+/// Lower bound on the simulated iteration time of all plans of `choices` on these machines, with
+/// their network. docs/bound.md has the proof. Deterministic. io::InputError if the profile lacks
+/// an algorithm, or if topology_without_bound() finds one.
 Bound lower_bound(const models::Model& model, const Machines& machines, const Choices& choices,
                   const BoundLimits& limits = {});
 
-/// How far from the best possible plan one that takes `found_s` can be at most: 0.01 is 1 %.
+/// Largest possible relative excess of a plan that takes `found_s` over the best plan: 0.01 is 1 %.
 inline double gap(double found_s, double bound_s) {
   return bound_s > 0 ? (found_s - bound_s) / bound_s : 0;
 }

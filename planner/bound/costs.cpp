@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace hipress::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// Where a codec's bytes per element are taken from: with so many, what a message has besides
-/// (headers, the last word) does not matter.
+/// Size for measuring a codec's bytes per element. It is large enough that headers and padding do
+/// not count.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 40;
 
 }  // namespace
@@ -36,8 +34,8 @@ double LeastCost::of(std::int64_t x) const {
   return slow(picoseconds(seconds));
 }
 
-/// Least at x or at an end of a piece behind it, since the last piece rises by B at the least. The
-/// floor is left out: beside it more elements cost nothing.
+/// The minimum is at x or at an end of a later piece, since the last piece rises by at least B. The
+/// floor is left out: within it, more elements cost nothing.
 double LeastCost::of_part(std::int64_t x) const {
   if (curve_.pieces.empty() || x == 0) return 0;
   const costs::Curve lines = {curve_.pieces, 0};
@@ -53,8 +51,8 @@ double LeastCost::of_part(std::int64_t x) const {
   return std::max(least * kSlack, 0.0);
 }
 
-/// The last piece goes on forever, every other one is least at one of its ends. The floor is left
-/// out, with which a piece would have one more corner.
+/// The line is checked at the ends of pieces, where each has its minimum; the last piece is
+/// unbounded, so its slope counts too. The floor is left out: it would add a corner to a piece.
 void LeastCost::find_line() {
   if (curve_.pieces.empty()) return;
   const costs::Curve lines = {curve_.pieces, 0};
@@ -76,7 +74,7 @@ void LeastCost::find_line() {
   line_ = {std::max(line_.a * kSlack, 0.0), std::max(line_.b * kSlack, 0.0)};
 }
 
-/// At the fastest node's speed; nodes that are slower by a factor take that factor longer.
+/// Time at the fastest node's speed; slower nodes take proportionally longer.
 double LeastCost::slow(double nominal) const {
   const double time = fastest_ == 1 ? nominal : std::floor(nominal / fastest_ + 0.5);
   return rounds_by_speed_ ? std::max(time - 1, 0.0) : time;
@@ -139,8 +137,7 @@ double LeastAllReduce::time(std::int64_t bytes) const {
       costs_.seconds(nodes_, bytes, ring_, costs::ranks_per_core(machines_.cluster)));
 }
 
-/// The measured line where there is one. Elsewhere the line of an ideal ring, which is a lower
-/// bound.
+/// The measured line if there is one, else the line of an ideal ring, which is a lower bound.
 Line LeastAllReduce::line() const {
   if (nodes_ < 2) return {};
   const costs::Profile& profile = machines_.profile;
@@ -161,7 +158,9 @@ LeastMessage::LeastMessage(const Machines& machines) {
   const auto add = [&](costs::Path path) { paths_.push_back(costs::path_costs(cluster, path)); };
   if (cluster.host_link) add(costs::Path::kWithinHost);
   add(costs::Path::kBetweenHosts);
-  if (cluster.rack) add(costs::Path::kBetweenRacks);
+  for (std::size_t levels = 1; levels <= cluster.racks.size(); ++levels) {
+    add(costs::between_racks(levels));
+  }
   latency_ = kInfinity;
   for (const costs::LinkCosts& path : paths_) {
     latency_ = std::min(latency_, picoseconds(path.latency_s));
@@ -172,7 +171,7 @@ LeastMessage::LeastMessage(const Machines& machines) {
   fastest_link_ = cluster.link.bandwidth;
   if (cluster.host_link) fastest_link_ = std::max(fastest_link_, cluster.host_link->bandwidth);
   burst_ = port_limit(machines).credit;
-  const double o = cluster.rack ? 0 : picoseconds(cluster.link.overhead_s) - 1;
+  const double o = !cluster.racks.empty() ? 0 : picoseconds(cluster.link.overhead_s) - 1;
   between_hosts_ = {std::max(o, 0.0), kSlack / cluster.link.bandwidth * kPicosecondsPerSecond};
 }
 

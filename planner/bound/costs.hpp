@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "casync/plan.hpp"
@@ -10,12 +11,13 @@
 #include "planner/bound/ready_times.hpp"
 #include "planner/problem/machines.hpp"
 
-/// What launches and messages cost at the least, whatever nodes and paths they are on: the leaves
-/// of the lower bound (docs/bound.md). All times in picoseconds.
+/// Lower bounds on the costs of launches and messages, over all nodes and paths: the leaves of the
+/// lower bound (docs/bound.md). All times in picoseconds.
 namespace hipress::planner {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kPicosecondsPerSecond = 1e12;
-/// More than the rounding of what is computed in double precision.
+/// Factor below 1 that covers rounding errors of double precision.
 inline constexpr double kSlack = 1 - 1e-9;
 
 double picoseconds(double seconds);
@@ -26,19 +28,20 @@ struct Line {
   double b = 0;
 };
 
-/// What a curve costs at least.
+/// Lower bound of a cost curve.
 class LeastCost {
  public:
   LeastCost() = default;
-  /// Of a launch cut among `gpus`, on a node of speed `fastest`; `rounds_by_speed`: speeds differ
-  /// from 1, so that the simulator rounds what they make of a time.
+  /// `curve` is of a launch split among `gpus` GPUs, on a node of speed `fastest`.
+  /// `rounds_by_speed`: some speed differs from 1, so the simulator rounds times that it divides by
+  /// a speed.
   LeastCost(costs::Curve curve, std::uint32_t gpus, double fastest, bool rounds_by_speed);
 
-  /// One launch for x elements, or for more.
+  /// Least cost of one launch for x elements or more.
   double of(std::int64_t x) const;
-  /// The same of x elements in a launch for any more, of which each other counts with line().b.
+  /// Least cost of x elements within a larger launch, whose other elements each cost line().b.
   double of_part(std::int64_t x) const;
-  /// A line that no launch is below: B is the least cost per element.
+  /// Line below all launches. B is the least cost per element.
   const Line& line() const { return line_; }
 
  private:
@@ -52,40 +55,40 @@ class LeastCost {
   Line line_;
 };
 
-/// What a stage of a codec, which takes `seconds` at speed 1, takes at the least on a node of speed
-/// `fastest`.
+/// Lower bound of a codec stage that takes `seconds` at speed 1, on a node of speed `fastest`, in
+/// ps.
 double least_stage(double seconds, double fastest, bool rounds_by_speed);
 
-/// The costs of what is sent in one way: raw or with one algorithm.
+/// Costs of one form of messages: raw, or one algorithm.
 struct Form {
   const casync::Algorithm* algorithm = nullptr;  ///< null: raw
   LeastCost encode, decode, add;                 ///< raw: only add, a Merge
-  double bytes_per_element = 0;                  ///< of large messages, and no message has less
+  double bytes_per_element = 0;  ///< size of large messages per element; no message has less
 
   std::int64_t bytes(std::int64_t elements) const;
 };
 
-/// What is sent raw, and with each of the algorithms, costs at the least; of stages, and so of
-/// factors, nothing is said. The algorithms must outlive it. InputError if the profile lacks one.
+/// Lower bounds for raw messages and for each algorithm. Codec stages, and therefore factors, are
+/// not covered. The algorithms must outlive the result. InputError if the profile lacks one.
 std::vector<Form> forms_of(const Machines& machines,
                            const std::vector<casync::Algorithm>& algorithms,
                            const ReadyTimes& ready);
 
-/// How the simulated network limits a port: work on it from `start` on is over at `start` +
-/// `factor` × (work − `credit`) at the earliest.
+/// Limit of a simulated port: `work` that begins at `start` ends no earlier than `start` + `factor`
+/// × (`work` − `credit`).
 struct PortLimit {
-  double factor = 1;  ///< more where both directions together carry less than twice one
-  double credit = 0;  ///< picoseconds that a burst lets through at once
+  double factor = 1;  ///< above 1 if both directions together carry less than twice one
+  double credit = 0;  ///< ps of work that a burst lets through at once
 };
 PortLimit port_limit(const Machines& machines);
 
-/// A library's all-reduce among the nodes of a cluster.
+/// Lower bound of a library's all-reduce among the nodes of a cluster.
 class LeastAllReduce {
  public:
   explicit LeastAllReduce(const Machines& machines);
 
   double time(std::int64_t bytes) const;
-  /// A line that no all-reduce of any size is below.
+  /// Line below the all-reduces of all sizes.
   Line line() const;
 
  private:
@@ -95,19 +98,18 @@ class LeastAllReduce {
   const std::uint32_t nodes_;
 };
 
-/// What messages cost at least on any path of the cluster.
+/// Lower bounds of a message's costs, over all paths of the cluster.
 class LeastMessage {
  public:
   explicit LeastMessage(const Machines& machines);
 
-  /// The time that it takes alone, o + bytes/B.
+  /// Duration of a message on an idle path: o + bytes/B.
   double time(std::int64_t bytes) const;
-  /// What it takes of a port.
+  /// Work of a message on a port.
   double work(std::int64_t bytes) const;
-  /// What it takes of a port besides its bytes, and per byte.
+  /// Line below work(): fixed work, and work per byte.
   Line line() const;
-  /// What a message from one host to another takes of the port that the host's nodes share, the
-  /// same way.
+  /// The same on the port that a host's nodes share, for a message between hosts.
   const Line& between_hosts() const { return between_hosts_; }
   double latency() const { return latency_; }
   /// Work that a port lets through at once.

@@ -1,4 +1,4 @@
-// What factors stand for, which travel as raw values do.
+// Least work of factors, which travel as raw values do.
 
 #include <fmt/format.h>
 
@@ -92,7 +92,7 @@ WorkMaker::FactorOnItsWay WorkMaker::on_its_way(const FactorSums& factor, std::i
   const SliceCosts slice = costs_of(forms_[0], elements / partitions);
   const double gathered =
       topology.bound->gathered == nullptr ? 0 : topology.bound->gathered(slice, wire_);
-  // A node has the mean when all that it receives for that has come.
+  // A node has the mean once it has received all of its messages.
   const double received = way.work.port.all - port_limit(machines_).credit;
   way.first_to_mean = std::max(gathered, received + message_.latency());
   return way;
@@ -139,7 +139,7 @@ OptionWork WorkMaker::averaged_in_group(std::size_t place, const casync::Decisio
                                         double share) {
   const StageTimes times = stage_times(factors, decision);
   const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(decision.algorithm)];
-  // Rounding of the group's times, of which a member has its share, is not more than 2 ps.
+  // The rounding of a group's times, shared by its members, is at most 2 ps.
   const auto part = [&](double time, const costs::StageCosts& costs) {
     const double fixed = kPicosecondsPerSecond * costs.a_s / ready_.speeds.front();
     return std::max(0.0, (time - (1 - share) * fixed - 2) * kSlack);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kNotSmall = std::numeric_limits<std::int64_t>::max();
 
-/// How many of the smallest fit a group.
+/// Number of members in a group of the smallest gradients, up to the rule's size limit.
 std::size_t most_members(const casync::Aggregation& rule, std::vector<std::int64_t> sizes) {
   if (!rule.limit_bytes) return sizes.size();
   std::sort(sizes.begin(), sizes.end());
@@ -22,8 +22,7 @@ std::size_t most_members(const casync::Aggregation& rule, std::vector<std::int64
   return std::max<std::size_t>(count, 1);
 }
 
-/// Which gradients can be in one group: those that a rule's wait lets stand together, as backward
-/// completes them.
+/// Finds gradients that can share a group: the rule's wait allows them, in the order of backward.
 class Windows {
  public:
   Windows(const models::Model& model, const casync::Aggregation& rule, const ReadyTimes& ready)

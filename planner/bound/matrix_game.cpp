@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kTiny = 1e-11;
 
-/// The tableau of: maximise the sum of p, where A p <= 1 and p >= 0. Columns are p and slacks.
+/// Tableau of the linear program: maximise the sum of p subject to A p <= 1 and p >= 0. Columns are
+/// p and slacks.
 class Tableau {
  public:
   Tableau(const std::vector<double>& values, std::size_t rows, std::size_t columns)
@@ -19,7 +20,7 @@ class Tableau {
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     const double range = *most > *least ? *most - *least : 1;
     for (std::size_t row = 0; row < rows; ++row) {
-      // Any positive game will do: adding a constant to all values moves no weight.
+      // Adding a constant to all values changes no weight, so the game can be made positive.
       for (std::size_t column = 0; column < columns; ++column) {
         cell(row, column) = (values[row * columns + column] - *least) / range + 0.25;
       }
@@ -56,7 +57,7 @@ class Tableau {
  private:
   double& cell(std::size_t row, std::size_t column) { return cells_[row * width_ + column]; }
 
-  /// The most promising column; after many pivots the first, which ends cycles.
+  /// Most promising column; after many pivots the first one, which prevents cycles.
   std::size_t entering() {
     std::size_t best = width_;
     double least = -kTiny;

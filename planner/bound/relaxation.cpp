@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <numeric>
 
 #include "planner/bound/matrix_game.hpp"
@@ -10,11 +9,11 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMaxNodesWithLines = 64;
-constexpr double kNear = 5e-5;     // relative; closer the program is not solved
-constexpr double kSafely = 1e-10;  // relative, more than sums in double precision lose
-constexpr double kKept = 0.5;      // of the best prices so far, when the next are tried
+constexpr int kMostRounds = 60;         // more: refutes ends closer to the optimum
+constexpr double kNearlySolved = 5e-5;  // relative precision of solving the program
+constexpr double kRounding = 1e-10;     // relative, above rounding errors of sums
+constexpr double kKept = 0.5;           // weight of the best prices so far in the next ones
 
 /// Sums over nodes g, g+1, … mod N of numbers per node.
 class RingSums {
@@ -39,11 +38,11 @@ class RingSums {
   std::vector<double> numbers_, sums_;
 };
 
-/// Load of one node: g is the gradient's index, which says who serves what.
+/// Load of one node. The gradient's index g determines which nodes serve its partitions.
 double load_of(const Work& work, std::uint32_t servers, std::uint32_t g, std::uint32_t node,
                std::uint32_t nodes) {
   if (servers == 0) return work.all;
-  const std::uint32_t distance = (node + nodes - g % nodes) % nodes;  // of the first it may serve
+  const std::uint32_t distance = (node + nodes - g % nodes) % nodes;  // from the first server
   const std::uint32_t full = servers - 1;                             // partitions but the last
   double load = work.all;
   if (distance < full) load += work.served * ((full - 1 - distance) / nodes + 1);
@@ -86,7 +85,7 @@ double Relaxation::slowness(std::size_t node) const {
   return ready_.speeds.front() / ready_.speeds[ready_.speed_of[node]];
 }
 
-/// Leaves only options with which their gradient can be synchronised in time.
+/// Keeps only options whose gradient can be synchronised by `end`; false if a gradient has none.
 bool Relaxation::narrow(double end, const Allowed& allowed) {
   open_.assign(places(), {});
   for (std::size_t place = 0; place < places(); ++place) {
@@ -124,8 +123,8 @@ void Relaxation::drop_dominated(std::size_t place) {
   open_[place] = std::move(kept);
 }
 
-/// What a line has besides the work: when it can begin, and what comes behind it. The same for all
-/// nodes of one speed.
+/// Computes the constant part of each line: its earliest start plus the tail after it. Equal for
+/// all nodes of one speed.
 void Relaxation::find_constants() {
   constants_.resize(kSorts * scopes() * places());
   std::vector<std::size_t> done(ready_.speeds.size(), scopes());  // a scope of each speed
@@ -173,7 +172,7 @@ void Relaxation::find_constants(std::size_t scope, const std::vector<double>& ow
   }
 }
 
-/// The program's Lagrangian at these prices, a lower bound on its value, and the options that
+/// Lagrangian of the program at these prices, a lower bound on its value, with the options that
 /// attain it.
 double Relaxation::least_cost(const std::vector<Priced>& prices,
                               std::vector<std::uint16_t>& options) const {
@@ -236,7 +235,7 @@ double Relaxation::least_cost(const std::vector<Priced>& prices,
     }
     cost += least;
   }
-  return cost * (1 - kSafely);
+  return cost * (1 - kRounding);
 }
 
 Relaxation::Column Relaxation::column(std::vector<std::uint16_t> options) const {
@@ -288,7 +287,7 @@ Mixture Relaxation::mixture(const std::vector<Column>& columns,
   return mixture;
 }
 
-Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed, int most_rounds) {
+Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed) {
   Verdict verdict;
   if (!narrow(end, allowed)) {
     verdict.refuted = true;
@@ -319,14 +318,14 @@ Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed, int mos
     return cost > end;
   };
   verdict.refuted = price(prices_);
-  for (int round = 0; round < most_rounds && !verdict.refuted; ++round) {
+  for (int round = 0; round < kMostRounds && !verdict.refuted; ++round) {
     std::vector<double> game;
     for (const std::size_t index : lines) {
       for (const Column& plan : columns) game.push_back(plan.values[index]);
     }
     const Equilibrium found = solve_game(game, lines.size(), columns.size());
     weights = found.columns;
-    // What the mixture puts on every line; the fullest lines join the game.
+    // Value of the mixture on every line; the fullest lines join the game.
     std::vector<double> values(constants_.size(), 0.0);
     for (std::size_t j = 0; j < columns.size(); ++j) {
       if (weights[j] <= 0) continue;
@@ -334,7 +333,7 @@ Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed, int mos
         values[i] += weights[j] * columns[j].values[i];
     }
     const auto fullest = std::max_element(values.begin(), values.end());
-    if (*fullest <= end || *fullest - best_cost <= kNear * *fullest) break;
+    if (*fullest <= end || *fullest - best_cost <= kNearlySolved * *fullest) break;
     for (std::size_t sort = 0; sort < kSorts; ++sort) {
       const auto first = values.begin() + static_cast<std::ptrdiff_t>(line(sort, 0, 0));
       const auto last = first + static_cast<std::ptrdiff_t>(scopes() * places());

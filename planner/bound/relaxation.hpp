@@ -10,11 +10,10 @@
 
 namespace hipress::planner {
 
-/// Per place in the order of backward, the options that are still allowed: indices into the work
-/// of that gradient.
+/// Options still allowed, per place in the order of backward: indices into the gradient's work.
 using Allowed = std::vector<std::vector<std::uint16_t>>;
 
-/// A mixture of options per gradient: what the linear program makes of a plan.
+/// A mixture of options per gradient: the linear program's counterpart of a plan.
 struct Mixture {
   struct Share {
     std::uint16_t option = 0;  ///< index into the work of the gradient
@@ -23,24 +22,24 @@ struct Mixture {
   std::vector<std::vector<Share>> gradients;  ///< by place; weights sum up to 1
 };
 
-/// The linear program that docs/bound.md derives, for plans of one scheme. A *line* of it says that
-/// from the ready time of one gradient on, one resource of one node, or of all nodes in the mean,
-/// has to do the work of this gradient and all later ones.
+/// The linear program of docs/bound.md, for plans of one scheme. Each *line* states that one
+/// resource of one node, or of the mean over nodes, has to do the work of one gradient and all
+/// later ones after this gradient's ready time.
 class Relaxation {
  public:
   Relaxation(const ReadyTimes& ready, const Machines& machines,
              std::vector<std::vector<OptionWork>> work);
 
-  /// Everything is allowed.
+  /// All options.
   Allowed all() const;
 
   struct Verdict {
-    bool refuted = false;  ///< no plan of these options takes only so long
-    Mixture mixture;       ///< unless refuted by an empty choice: near the program's optimum
+    bool refuted = false;  ///< no plan of these options ends in time
+    Mixture mixture;       ///< near the program's optimum; empty if an empty choice was refuted
   };
-  /// Whether a plan with these options could end at `end` (picoseconds), as far as the program
-  /// knows, solved in at most so many rounds; more: plans are refuted that are nearly possible.
-  Verdict test(double end, const Allowed& allowed, int most_rounds = 60);
+  /// Tests whether the program refutes all plans of these options that end at `end` (ps) or
+  /// earlier.
+  Verdict test(double end, const Allowed& allowed);
 
   std::span<const OptionWork> work(std::size_t place) const { return work_[place]; }
   const std::vector<std::vector<OptionWork>>& all_work() const { return work_; }
@@ -54,7 +53,7 @@ class Relaxation {
     std::size_t line = 0;
     double weight = 0;
   };
-  /// A plan and what it puts on every line.
+  /// A plan, with its value on every line.
   struct Column {
     std::vector<std::uint16_t> options;  ///< per place
     std::vector<double> values;
@@ -79,10 +78,10 @@ class Relaxation {
   const PortLimit limit_;
   const std::uint32_t node_count_;
   std::vector<std::vector<OptionWork>> work_;
-  std::vector<std::uint32_t> nodes_;  ///< that have lines of their own
-  Allowed open_;                      ///< what is left of the allowed options
+  std::vector<std::uint32_t> nodes_;  ///< nodes with lines of their own
+  Allowed open_;                      ///< allowed options that are left
   std::vector<double> constants_;     ///< per line
-  std::vector<Priced> prices_;        ///< of the last test, where the next begins
+  std::vector<Priced> prices_;        ///< final prices of the last test, where the next begins
 };
 
 }  // namespace hipress::planner

@@ -17,7 +17,7 @@ bool RuleGroups::is_in_rule(const casync::Groupable& gradient) const {
   return gradient.bytes < rule_.threshold_bytes;
 }
 
-/// Where all are decided, the rule itself says it.
+/// Groups by the rule itself, if all gradients are decided.
 std::vector<std::vector<std::size_t>> RuleGroups::of_all(Decided decided) const {
   std::vector<casync::Groupable> gradients;
   for (const auto& gradient : decided) gradients.push_back(*gradient);
@@ -27,9 +27,9 @@ std::vector<std::vector<std::size_t>> RuleGroups::of_all(Decided decided) const 
   return groups;
 }
 
-/// Those with one algorithm. A group's first member says how long it is open. All members that can
-/// be the first of the group that is open are kept: of two gradients that follow one another, the
-/// later one is in the earlier one's group for sure if the earliest of these lets it in.
+/// Adds the sets of one algorithm. A group stays open depending on its first member. Every gradient
+/// that can be the first member of the open group is kept. Of two consecutive gradients, the later
+/// one is certain to share the earlier one's group if the earliest of these still allows it.
 void RuleGroups::add_sure(std::int8_t algorithm, Decided decided,
                           std::vector<std::vector<std::size_t>>& groups) const {
   std::vector<casync::Picoseconds> firsts;

@@ -11,20 +11,20 @@
 
 namespace hipress::planner {
 
-/// Which gradients one bulk rule puts into one group, where only some are decided.
+/// Groups that a bulk rule is certain to form when only some gradients are decided.
 class RuleGroups {
  public:
-  /// A gradient before it is decided.
+  /// A gradient before its decision.
   struct Candidate {
     casync::Picoseconds ready{};
-    std::int64_t most_bytes = 0;  ///< that count for the rule; 0: it cannot be in a group
+    std::int64_t most_bytes = 0;  ///< largest size that the rule may see; 0: never in a group
   };
 
-  /// Of gradients in the order of backward.
+  /// `candidates` are in the order of backward.
   RuleGroups(const casync::Aggregation& rule, std::vector<Candidate> candidates);
 
-  /// Places of the decided gradients, those together that are in one group whatever is decided of
-  /// the others; each list in the order of backward. `decided`: by place; none: not decided.
+  /// Sets of decided gradients (places) that share a group for every decision of the others; each
+  /// set is in the order of backward. `decided` is by place; none: undecided.
   std::vector<std::vector<std::size_t>> sure(
       std::span<const std::optional<casync::Groupable>> decided) const;
 

@@ -11,7 +11,7 @@ namespace {
 
 using casync::Kind;
 
-/// What a layer's exchange takes: until it has ended, and of the networks.
+/// Lower bounds of a layer's exchange: its duration, and its time on both networks.
 struct Least {
   double end_s = 0;
   double between_s = 0, within_s = 0;
@@ -28,9 +28,9 @@ struct Least {
   }
 };
 
-class Bound {
+class ShardBound {
  public:
-  Bound(const Problem& problem, const casync::Plan& plan)
+  ShardBound(const Problem& problem, const casync::Plan& plan)
       : problem_(problem),
         plan_(plan),
         layout_(casync::make_layout(problem.model, plan)),
@@ -46,7 +46,7 @@ class Bound {
     const double compute_s = (models::before_backward_s(model) + models::backward_s(model)) /
                              *std::min_element(speeds.begin(), speeds.end());
     Least all;
-    double first_s = 0;  // what goes before and behind computation
+    double first_s = 0;  // exchange before and after computation
     for (const std::uint32_t index : layout_.order) {
       const casync::Unit& unit = layout_.units[index];
       const Least gather = gathered(unit, gathers, {shards_, 1});
@@ -71,6 +71,10 @@ class Bound {
     const auto [on_link, latency] = works_.of_group(task, group.nodes, network.link);
     const double link_s = casync::to_seconds(casync::Picoseconds(on_link));
     const double end_s = casync::to_seconds(casync::Picoseconds(on_link + latency));
+    if (problem_.machines->cluster.of_machine) {
+      const auto [within, between] = works_.port_shares(task, group.nodes, network.link);
+      return {end_s, between * link_s, within * link_s};
+    }
     return network.within_host ? Least{end_s, 0, link_s} : Least{end_s, link_s, 0};
   }
 
@@ -84,7 +88,7 @@ class Bound {
     return least;
   }
 
-  /// Encoded shards of all nodes.
+  /// Bytes of the encoded shards of all nodes.
   std::int64_t message(const casync::Unit& unit, std::int8_t algorithm, std::uint32_t nodes) const {
     const std::int64_t elements = casync::shard_elements(unit, problem_.model, nodes);
     return plan_.algorithms[static_cast<std::size_t>(algorithm)].message_bytes(elements) * nodes;
@@ -119,7 +123,7 @@ class Bound {
     return both;
   }
 
-  /// At least in half precision.
+  /// Mean over the groups of a hybrid schedule, in half precision: the least it can be.
   Least mean_over_groups(const casync::Unit& unit) const {
     const std::uint32_t groups = plan_.nodes / shards_;
     const std::int64_t bytes = 2 * casync::shard_elements(unit, problem_.model, shards_);
@@ -142,7 +146,7 @@ class Bound {
 double shard_bound(const Problem& problem, const casync::Plan& plan,
                    std::span<const std::int8_t> gathers, std::span<const std::int8_t> reductions,
                    std::span<const std::uint32_t> exchanges) {
-  return Bound(problem, plan).step_s(gathers, reductions, exchanges);
+  return ShardBound(problem, plan).step_s(gathers, reductions, exchanges);
 }
 
 }  // namespace hipress::planner

@@ -1,4 +1,4 @@
-// What is sent in slices, each of which is encoded, merged and decoded by itself.
+// Least work of slices, each of which is encoded, merged and decoded on its own.
 
 #include <algorithm>
 #include <cmath>

@@ -1,15 +1,12 @@
 #include "planner/bound/step_tails.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 namespace hipress::planner {
 namespace {
 
-constexpr std::uint64_t kIngressSort = std::uint64_t{1} << 40;
-
-/// Steps so that every one comes after those that it waits for.
+/// Steps in topological order.
 std::vector<std::uint32_t> in_order(const Pattern& pattern) {
   std::vector<std::uint16_t> waits = pattern.waits;
   std::vector<std::uint32_t> order = pattern.sources;
@@ -23,14 +20,14 @@ std::vector<std::uint32_t> in_order(const Pattern& pattern) {
   return order;
 }
 
-/// What a serial resource has to do, and what follows each piece of it.
+/// Work of a serial resource, with the time that follows it.
 struct Piece {
   std::uint64_t resource;
   std::int64_t work, behind;
 };
 
-/// When the last of the pieces, and what follows it, is over at the earliest, if each resource
-/// begins at 0: in the order of what follows, the longest first.
+/// Earliest end of all pieces, with the time after each, if every resource begins at 0. The optimal
+/// order is by the time after a piece, the longest first.
 std::int64_t least_makespan(std::vector<Piece>& pieces) {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return a.resource != b.resource ? a.resource < b.resource : a.behind > b.behind;
@@ -47,7 +44,7 @@ std::uint64_t resource_of(const Step& step) {
   return (static_cast<std::uint64_t>(step.resource) << 32) | step.node;
 }
 
-/// From a step's end until all that waits for it is through.
+/// Least time from a step's end until all steps that depend on it have ended.
 std::int64_t behind(const Pattern& pattern, std::uint32_t step, const StepTails& tails) {
   std::vector<Piece> pieces;
   const std::uint32_t last = pattern.steps[step + 1].successors;
@@ -57,6 +54,14 @@ std::int64_t behind(const Pattern& pattern, std::uint32_t step, const StepTails&
     pieces.push_back({resource_of(one), one.work, tails[next] - one.work});
   }
   return least_makespan(pieces);
+}
+
+/// True if codec streams and egresses serve the steps without predecessors first, in the order of
+/// steps.
+bool begins_in_order(const Pattern& pattern) {
+  return std::none_of(pattern.sources.begin(), pattern.sources.end(), [&](std::uint32_t source) {
+    return pattern.steps[source].work + pattern.steps[source].delay == 0;
+  });
 }
 
 }  // namespace
@@ -98,48 +103,6 @@ StepTails step_tails(const Pattern& pattern) {
         pattern.steps[*step].work + pattern.steps[*step].delay + behind(pattern, *step, tails);
   }
   return tails;
-}
-
-bool begins_in_order(const Pattern& pattern) {
-  return std::none_of(pattern.sources.begin(), pattern.sources.end(), [&](std::uint32_t source) {
-    return pattern.steps[source].work + pattern.steps[source].delay == 0;
-  });
-}
-
-/// For every resource and every instant, the work that cannot begin before, and the least that
-/// follows any of it.
-std::int64_t least_alone(const Pattern& pattern, const StepTails& tails,
-                         std::uint32_t representatives) {
-  struct Visit {
-    std::uint64_t resource;
-    std::int64_t head, work, behind;
-  };
-  const std::vector<std::int64_t> heads = step_heads(pattern, true);
-  std::vector<Visit> visits;
-  std::int64_t most = 0;
-  for (std::uint32_t i = 0; i < pattern.count(); ++i) {
-    const Step& step = pattern.steps[i];
-    most = std::max(most, heads[i] + tails[i]);
-    const Visit visit = {resource_of(step), heads[i], step.work, tails[i] - step.work};
-    visits.push_back(visit);
-    if (step.resource != Resource::kPorts) continue;
-    visits.push_back(visit);
-    visits.back().resource = kIngressSort | (step.node + step.shift) % representatives;
-  }
-  std::sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) {
-    return a.resource != b.resource ? a.resource < b.resource : a.head > b.head;
-  });
-  std::int64_t work = 0, behind = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = 0; i < visits.size(); ++i) {
-    if (i == 0 || visits[i].resource != visits[i - 1].resource) {
-      work = 0;
-      behind = std::numeric_limits<std::int64_t>::max();
-    }
-    work += visits[i].work;
-    behind = std::min(behind, visits[i].behind);
-    most = std::max(most, visits[i].head + work + behind);
-  }
-  return most;
 }
 
 }  // namespace hipress::planner

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <queue>
@@ -14,11 +13,9 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kSafely = 1 - 1e-9;  // more than sums in double precision lose
 constexpr double kMaxStepsOfOption = 3e5;
-constexpr std::size_t kMaxSteps = 4'000'000;  // of all options together
-constexpr std::size_t kMaxPatternBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxSteps = 4'000'000;  // over all options
+constexpr std::size_t kMaxVisitBytes = std::size_t{16} << 20;
 
 double total(const std::vector<Visit>& visits) {
   double sum = 0;
@@ -26,7 +23,7 @@ double total(const std::vector<Visit>& visits) {
   return sum;
 }
 
-/// Of a slice, by what is done with it. A Decode may overwrite or add.
+/// Cost of a task of this kind on a slice. A Decode may overwrite or add.
 double cost_of(casync::Kind kind, const casync::SliceCosts& slice) {
   switch (kind) {
     case casync::Kind::kEncode:
@@ -42,7 +39,7 @@ double cost_of(casync::Kind kind, const casync::SliceCosts& slice) {
   }
 }
 
-/// One visit that is no more than all of these together.
+/// One visit that bounds all of these together from below.
 Visit least_of(const std::vector<Visit>& visits) {
   Visit least = {kInfinity, total(visits), kInfinity};
   for (const Visit& visit : visits) {
@@ -54,7 +51,7 @@ Visit least_of(const std::vector<Visit>& visits) {
 
 }  // namespace
 
-/// At every instant the resource does what has the longest tail of all that is there.
+/// At every instant the resource serves the available visit with the longest tail.
 double preemptive_end(std::vector<Visit>& visits) {
   std::sort(visits.begin(), visits.end(),
             [](const Visit& a, const Visit& b) { return a.head < b.head; });
@@ -137,15 +134,15 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
   }
 }
 
-/// Whether slices of it may be launched together with others, so that they cost less than alone.
-/// All but the last are up to a word longer than an equal part, so that one is shorter by as much.
+/// True if slices may be launched together with others, and then cost less than alone. All slices
+/// but the last may be a word longer than an equal part, which makes the last one shorter.
 bool VisitBound::joins_batches(const PatternKey& key) const {
   if (batched_bytes_ == 0) return false;
   const std::int64_t slice = key.elements / key.partitions - casync::kSliceWord * key.partitions;
   return !key.factors.empty() || slice * static_cast<std::int64_t>(sizeof(float)) < batched_bytes_;
 }
 
-/// What is not told apart is one visit, of what all plans' lines have of it.
+/// Option as a single visit per resource, of the work in the lines of the linear program.
 VisitBound::Option VisitBound::of_least(std::size_t place, const OptionWork& least) const {
   Option option;
   option.lists.resize(kMeanLists + kListsPerNode * nodes_);
@@ -186,13 +183,13 @@ VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
     add_mean(step, visit, lists);
     if (pattern.has_own_servers()) add_to_nodes(step, visit, ready_.order[place], lists);
   }
-  book_.trim(kMaxPatternBytes);
+  book_.trim(kMaxVisitBytes);
   finish(std::move(lists), option);
   return option;
 }
 
-/// The visits of a group's tasks, of which `work_of` is a part or all. All nodes do the same; which
-/// of them is first depends on the group.
+/// Visits of a group's tasks; `work_of` gives the work of a step, or a part of it. All nodes do the
+/// same. The group decides which node comes first.
 template <class WorkOf>
 VisitBound::Option VisitBound::read_steps(const Pattern& pattern, double release,
                                           const WorkOf& work_of) const {
@@ -217,14 +214,14 @@ VisitBound::Option VisitBound::read_steps(const Pattern& pattern, double release
   return option;
 }
 
-/// A group takes at least as long as one of this gradient alone, so its tasks have the heads and
-/// tails of that one, and the gradient its share of their work: where a group is known, that has
-/// what does not grow with its members.
+/// Visits of a member of a group. The group takes at least as long as this gradient alone, so heads
+/// and tails are those of the gradient alone. Its work is its share of the group's; if the group is
+/// known, only the part proportional to size, since the group has the rest.
 VisitBound::Option VisitBound::read_group(std::size_t place, const PatternKey& key,
                                           const OptionWork::InGroup& group) {
   Option option;
   Pattern pattern = book_.find(key);
-  book_.trim(kMaxPatternBytes);
+  book_.trim(kMaxVisitBytes);
   steps_ += pattern.count();
   for (std::uint32_t i = 0; i < pattern.count(); ++i) {
     Step& step = pattern.steps[i];
@@ -238,14 +235,14 @@ VisitBound::Option VisitBound::read_group(std::size_t place, const PatternKey& k
                     [&](const Step& step) { return cost_of(step.kind, share); });
 }
 
-/// Of a group with so many elements, and any others that count with what grows with them. It takes
-/// no less than these alone; in batches it has no part.
+/// Visits of a group with at least `elements` elements. It takes at least as long as these alone.
+/// Null in batches, and if unknown.
 const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::int64_t elements) {
   const auto [found, added] = whole_groups_.try_emplace({algorithm, elements});
   std::optional<Option>& known = found->second;
   if (!added) return known ? &*known : nullptr;
   const Form& form = forms_[static_cast<std::size_t>(algorithm + 1)];
-  // Padding depends on what else is there, and is left out.
+  // Padding depends on the other members, and is left out.
   const std::int64_t without_padding = elements - elements % (casync::kSliceWord * nodes_);
   if (without_padding == 0) return nullptr;
   const PatternKey key = {.elements = without_padding,
@@ -257,7 +254,7 @@ const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::in
   if (whole || is_additive(form.algorithm) || joins_batches(key) || !is_affordable(key))
     return nullptr;
   Pattern pattern = book_.find(key);
-  book_.trim(kMaxPatternBytes);
+  book_.trim(kMaxVisitBytes);
   steps_ += pattern.count();
   looked_at_ += pattern.count();
   const std::int64_t slice = key.elements / nodes_;
@@ -289,7 +286,7 @@ void VisitBound::add_mean(const Step& step, const Visit& visit, Lists& lists) co
   lists[codec].push_back({visit.head, visit.work / nodes_, visit.tail});
 }
 
-/// Of the gradient with that index, whose nodes are rotated by it.
+/// Adds the visit to the nodes of gradient g, rotated by its index.
 void VisitBound::add_to_nodes(const Step& step, const Visit& visit, std::uint32_t g,
                               Lists& lists) const {
   const bool codec = step.resource == Resource::kCodec;
@@ -302,7 +299,7 @@ void VisitBound::add_to_nodes(const Step& step, const Visit& visit, std::uint32_
   list((step.node + g + step.shift) % nodes_, 1).push_back(visit);
 }
 
-/// Visits whose heads and tails hardly differ become one with the least of both.
+/// Merges visits with nearly equal heads and tails; the result has the least of both.
 std::vector<Visit> VisitBound::merged(const std::vector<Visit>& visits) const {
   std::map<std::pair<double, double>, Visit> cells;
   for (const Visit& visit : visits) {
@@ -318,14 +315,14 @@ std::vector<Visit> VisitBound::merged(const std::vector<Visit>& visits) const {
   return result;
 }
 
-/// Leaves out options with which no plan takes less than `known`.
+/// Removes options with which no plan takes less than `known`.
 void VisitBound::narrow(double known) {
   for (std::vector<Option>& options : options_) {
     std::erase_if(options, [&](const Option& option) { return option.end >= known; });
   }
 }
 
-/// One visit that is no more than what any of these options visits.
+/// One visit that bounds the visits of each of these options from below.
 Visit VisitBound::least_of_options(std::span<const Option> options, std::size_t list) {
   Visit least = {kInfinity, kInfinity, kInfinity};
   for (const Option& option : options) {
@@ -336,8 +333,8 @@ Visit VisitBound::least_of_options(std::span<const Option> options, std::size_t 
   return least;
 }
 
-/// Makes one option of all that a gradient with little work has with one algorithm, in groups and
-/// not: to tell them apart says little, and takes as long as for a large one.
+/// Merges all options of a small gradient with one algorithm, in groups and alone. Telling them
+/// apart costs as much as for a large gradient, and hardly improves the bound.
 void VisitBound::join_small() {
   constexpr double kLittle = 0.01;
   const auto work_of = [&](std::size_t depth) {
@@ -368,7 +365,7 @@ void VisitBound::join_small() {
   }
 }
 
-/// What gradients that are not decided visit whatever their options are.
+/// Computes visits of undecided gradients that occur under each of their options.
 void VisitBound::find_rest() {
   const std::size_t count = kMeanLists + kListsPerNode * nodes_;
   rest_.assign(places_.size() + 1, Lists(count));
@@ -381,7 +378,7 @@ void VisitBound::find_rest() {
   }
 }
 
-/// Where the rule is known, asks it from now on.
+/// Sets up the rule's groups, if the rule is known.
 void VisitBound::ask_rule() {
   if (!rule_) return;
   std::vector<RuleGroups::Candidate> candidates(places_.size());
@@ -396,8 +393,8 @@ void VisitBound::ask_rule() {
   rule_groups_.emplace(*rule_, std::move(candidates));
 }
 
-/// Where the rule is known, the groups that there are as far as that is decided; false: the
-/// decisions do not go together.
+/// Finds the groups certain from the decisions, if the rule is known; false: the decisions
+/// contradict the rule.
 bool VisitBound::find_groups(const Part& part) {
   groups_.clear();
   if (!rule_) return true;
@@ -413,7 +410,7 @@ bool VisitBound::find_groups(const Part& part) {
     for (const std::size_t place : members) {
       const std::size_t depth = depth_of[place];
       const bool in_group = options_[depth][part.decided[depth]].in_group;
-      // One alone may still find others.
+      // A single member may still be joined by others.
       if (members.size() > 1 ? !in_group : in_group && all_decided) return false;
       group.depths.push_back(depth);
       group.elements += model_.gradients[ready_.order[place]].elements;
@@ -427,7 +424,7 @@ bool VisitBound::find_groups(const Part& part) {
   return true;
 }
 
-/// What is decided, and the least of the rest.
+/// Collects the visits of decided options and the least visits of the rest.
 void VisitBound::gather_visits(const Part& part, std::size_t list) {
   visits_ = rest_[part.decided.size()][list];
   const auto add = [&](const Option& option, double later) {
@@ -449,7 +446,7 @@ void VisitBound::gather_visits(const Part& part, std::size_t list) {
   }
 }
 
-/// Of the resources, the one that is through last.
+/// Lower bound of a part: the end of the resource that finishes last.
 double VisitBound::end_of(const Part& part) {
   if (!find_groups(part)) return kInfinity;
   bool even = true;
@@ -460,18 +457,18 @@ double VisitBound::end_of(const Part& part) {
     even = even && option.even;
   }
   for (const Group& group : groups_) {
-    if (group.whole != nullptr) end = std::max(end, (group.release + group.whole->end) * kSafely);
+    if (group.whole != nullptr) end = std::max(end, (group.release + group.whole->end) * kSlack);
   }
   const std::size_t lists = even ? kMeanLists : rest_.front().size();
   for (std::size_t list = 0; list < lists; ++list) {
     gather_visits(part, list);
     looked_at_ += visits_.size() + 1;
-    end = std::max(end, preemptive_end(visits_) * kSafely);
+    end = std::max(end, preemptive_end(visits_) * kSlack);
   }
   return end;
 }
 
-/// Of parts that are bounded alike, the one that is decided farther comes first.
+/// Among parts with equal bounds, those with more decisions come first.
 bool VisitBound::is_later(const Part& a, const Part& b) {
   if (a.least != b.least) return a.least > b.least;
   return a.decided.size() < b.decided.size();

@@ -19,46 +19,46 @@
 
 namespace hipress::planner {
 
-/// Work on a serial resource that cannot begin before `head`, and that is followed by `tail` at the
-/// least before the iteration ends. All times in picoseconds.
+/// Work on a serial resource. It begins at `head` or later, and at least `tail` passes after it
+/// before the iteration ends. All times in picoseconds.
 struct Visit {
   double head = 0, work = 0, tail = 0;
 };
 
-/// When the last of these visits to one resource and what follows it is over at the earliest, if
-/// visits may be interrupted: Jackson's preemptive schedule. Reorders the visits.
+/// Earliest end of all these visits to one resource, tails included, if visits may be interrupted:
+/// Jackson's preemptive schedule. Reorders the visits.
 double preemptive_end(std::vector<Visit>& visits);
 
-/// A lower bound on all plans of a scheme where few gradients matter: options are decided one
-/// gradient after the other, the largest first, and every resource must be able to do the visits of
-/// the decided ones in time. docs/bound.md says why that holds.
+/// Lower bound on all plans of a scheme in which few gradients matter. Options are decided one
+/// gradient at a time, the largest first; every resource must be able to do the visits of the
+/// decided ones in time. docs/bound.md has the proof.
 class VisitBound {
  public:
-  /// Whether the visits of a gradient are known on these machines: not where nodes or paths differ,
-  /// and not where links have bursts.
+  /// True if the visits of gradients are known on these machines: nodes and paths are alike, and
+  /// links have no bursts.
   static bool holds_for(const Machines& machines);
 
-  /// What bulk groups there are.
+  /// Use of the scheme's bulk rule.
   enum class Groups : std::uint8_t {
-    kAny,     ///< the scheme's rule is weaker than those of the plans, and decides nothing
-    kByRule,  ///< the scheme's rule is that of all plans: groups follow from decisions
+    kAny,     ///< the rule is weaker than the plans' rules; it determines no groups
+    kByRule,  ///< the rule is that of all plans; decisions determine the groups
   };
 
-  /// `work` is least_work() of the scheme. Times that differ by less than `grain` are not told
-  /// apart. The arguments must outlive it.
+  /// `work` is least_work() of the scheme. Times that differ by less than `grain` ps are merged.
+  /// The arguments must outlive the object.
   VisitBound(const models::Model& model, const Machines& machines, const Choices& choices,
              const Scheme& scheme, const ReadyTimes& ready,
              const std::vector<std::vector<OptionWork>>& work, double grain,
              Groups groups = Groups::kAny);
 
-  /// Picoseconds that no plan takes less than; it is not looked for above `known`. `most_visits`
-  /// that are looked at: more, a better bound, later.
+  /// Lower bound of all plans, in ps; the search stops at `known`. `most_visits` limits the visits
+  /// processed; more: a better bound, later.
   double least(double known, std::size_t most_visits);
-  /// That were looked at.
+  /// Number of visits processed.
   std::size_t visits() const { return looked_at_; }
 
  private:
-  /// Visits by resource: the mean port and codec stream, then per node egress, ingress and codec.
+  /// Visits by resource: mean port and mean codec stream, then egress, ingress and codec per node.
   using Lists = std::vector<std::vector<Visit>>;
   static constexpr std::size_t kMeanLists = 2, kListsPerNode = 3;
 
@@ -66,18 +66,18 @@ class VisitBound {
     Lists lists;
     double end = 0;
     bool even = true;        ///< all nodes do the same
-    bool in_group = false;   ///< of two members or more
-    casync::Groupable rule;  ///< what the bulk rule sees of it
+    bool in_group = false;   ///< in a group of two or more members
+    casync::Groupable rule;  ///< the gradient as the bulk rule sees it
   };
-  /// Two members or more of a bulk group, as far as they are decided.
+  /// Decided members of a bulk group, two or more.
   struct Group {
     std::int8_t algorithm = casync::kRaw;
     std::int64_t elements = 0;
     double release = 0;               ///< when the last of them is ready
-    std::vector<std::size_t> depths;  ///< the members
-    const Option* whole = nullptr;    ///< of a group of these, ready at 0; null: not known
+    std::vector<std::size_t> depths;  ///< indices of the members
+    const Option* whole = nullptr;    ///< the whole group, ready at 0; null: unknown
   };
-  /// Options of the gradients that come first, and what all plans with them take.
+  /// Decided options of the first gradients, with a lower bound of all plans that contain them.
   struct Part {
     double least = 0;
     std::vector<std::uint16_t> decided;
@@ -113,18 +113,18 @@ class VisitBound {
   const std::uint32_t nodes_;
   const double grain_;
   const bool ports_in_order_;
-  const std::int64_t batched_bytes_;               // slices below that may be launched together
-  const std::optional<casync::Aggregation> rule_;  // where groups follow from decisions
+  const std::int64_t batched_bytes_;               // smaller slices may be launched together
+  const std::optional<casync::Aggregation> rule_;  // if groups follow from decisions
   PatternBook book_;
-  std::size_t steps_ = 0;                     // of all patterns that were read
+  std::size_t steps_ = 0;                     // in all patterns read
   std::vector<std::size_t> places_;           // in the order of decision
   std::vector<std::vector<Option>> options_;  // per place in places_
-  std::vector<Lists> rest_;                   // per depth: what those after it visit at least
-  std::vector<Visit> visits_;                 // of end_of()
-  std::optional<RuleGroups> rule_groups_;     // with a rule
-  std::vector<double> later_;                 // of gather_visits(), per depth
-  std::vector<Group> groups_;                 // the same: in the order of their last members
-  /// Of whole_group(), by algorithm and elements.
+  std::vector<Lists> rest_;                   // per depth: least visits of the later gradients
+  std::vector<Visit> visits_;                 // scratch of end_of()
+  std::optional<RuleGroups> rule_groups_;     // if the rule is known
+  std::vector<double> later_;                 // scratch of gather_visits(), per depth
+  std::vector<Group> groups_;                 // the same, in the order of their last members
+  /// Results of whole_group(), by algorithm and elements.
   std::map<std::pair<std::int8_t, std::int64_t>, std::optional<Option>> whole_groups_;
   std::size_t looked_at_ = 0;
 };

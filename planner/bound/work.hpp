@@ -9,28 +9,28 @@ namespace hipress::planner {
 
 using casync::Work;
 
-/// The least that one option of one gradient costs, whatever the rest of the plan does; all times
-/// in picoseconds. docs/bound.md derives every number.
+/// Lower bounds on the costs of one option of one gradient, whatever the rest of the plan; all
+/// times in picoseconds. docs/bound.md derives every number.
 struct OptionWork {
-  Work port;              ///< of an egress (and of an ingress)
-  Work codec;             ///< of a codec stream, at the fastest node's speed
-  double local = 0;       ///< of the link between a node's GPUs
-  double collective = 0;  ///< of the library's all-reduces, of which a node runs one at a time
-  double host = 0;        ///< of a host's port, the mean over hosts; 0: hosts have none
-  double end = 0;         ///< when the gradient can be synchronised at the earliest
+  Work port;              ///< on an egress (and on an ingress)
+  Work codec;             ///< on a codec stream, at the fastest node's speed
+  double local = 0;       ///< on the link between a node's GPUs
+  double collective = 0;  ///< in the library's all-reduces, which a node runs one at a time
+  double host = 0;        ///< on a host's port, the mean over hosts; 0: hosts have none
+  double end = 0;         ///< earliest end of the synchronisation
   double port_head = 0;   ///< from the gradient's ready time to the first message
-  double port_tail = 0;   ///< from the last message's leaving to the end
-  double codec_head = 0;  ///< the same of what codec streams do, from the first node's ready
-                          ///< time, since merges wait for messages
-  double own_head = 0;    ///< to what codec streams do, from their own node's ready time
+  double port_tail = 0;   ///< from the last message's departure to the end
+  /// From the first node's ready time to the first codec work; merges wait for messages.
+  double codec_head = 0;
+  double own_head = 0;  ///< from the node's own ready time to its first codec work
   double codec_tail = 0;
   std::uint32_t servers = 0;  ///< partitions that nodes g, g+1, … mod N serve; 0: `all` has it all
   std::uint16_t option = 0;   ///< index into Choices::gradients[g]
-  /// In a bulk group, where a member's part is known: of each of the group's N slices.
+  /// Lower bounds for each of a bulk group's N slices, if the member's part is known.
   struct InGroup {
-    casync::SliceCosts slice;  ///< what it takes at the least
-    casync::SliceCosts share;  ///< this member's part of that, as work on resources
-    casync::SliceCosts slope;  ///< of which this is what grows with its size
+    casync::SliceCosts slice;  ///< costs of the slice
+    casync::SliceCosts share;  ///< this member's part of them, as work on resources
+    casync::SliceCosts slope;  ///< part of `share` proportional to the member's size
   };
   std::optional<InGroup> in_group = {};
 };

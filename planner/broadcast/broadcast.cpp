@@ -25,8 +25,8 @@ namespace {
 using casync::SliceCosts;
 using casync::Slices;
 
-constexpr double kMostTasks = 8e6;  ///< of a graph that is simulated
-constexpr double kSecondsPerPicosecond = 1e-12;
+constexpr double kMostTasks = 8e6;  ///< largest graph to simulate
+constexpr double kPicosecond_s = 1e-12;
 
 std::int64_t divided_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 
@@ -38,7 +38,7 @@ std::int64_t most_chunks(std::int64_t elements) {
   return std::min(divided_up(elements, casync::kSliceWord), plans::kMaxPartitions);
 }
 
-/// Broadcasts with one topology and one algorithm, in any number of chunks.
+/// Broadcasts with one topology and one algorithm, for all chunk counts.
 class Candidates {
  public:
   Candidates(const BroadcastProblem& problem, const std::string& topology,
@@ -71,43 +71,43 @@ class Candidates {
     choice_.proven = true;
   }
 
-  /// Seconds that the most promising count takes, about.
-  double estimate_s() const { return candidates_.front().estimate * kSecondsPerPicosecond; }
+  /// Estimated seconds of the most promising count.
+  double estimate_s() const { return candidates_.front().estimate * kPicosecond_s; }
 
   /// Simulates the most promising count.
   void try_first(std::int64_t& evaluations) { try_one(candidates_.front(), evaluations); }
 
-  /// Simulates all others that may be faster than the best of them so far.
+  /// Simulates all others that may beat the best so far.
   void try_others(std::int64_t& evaluations) {
     for (const Candidate& candidate : std::span(candidates_).subspan(1)) {
       try_one(candidate, evaluations);
     }
   }
 
-  /// Seconds of the best so far; infinity if none was simulated.
+  /// Seconds of the best count so far; infinity if none was simulated.
   double best_s() const { return best_s_.value_or(std::numeric_limits<double>::infinity()); }
 
-  /// The best of the counts; none where not one was simulated.
+  /// Best count; none if none was simulated.
   std::optional<BroadcastChoice> best() const {
     if (!best_s_) return std::nullopt;
     return choice_;
   }
 
-  /// The plan with that choice of chunks.
+  /// Plan with that choice of chunks.
   casync::Plan plan_of(const BroadcastChoice& choice) {
     cut({choice.chunks, choice.chunk_elements});
     return plan_;
   }
 
  private:
-  /// A chunk count, and picoseconds that it takes: at the least, and about.
+  /// A chunk count, with a lower bound and an estimate of its time, in ps.
   struct Candidate {
     ChunkCount count;
     double least = 0, estimate = 0;
   };
 
   void try_one(const Candidate& candidate, std::int64_t& evaluations) {
-    const double least_s = candidate.least * kSlack * kSecondsPerPicosecond;
+    const double least_s = candidate.least * kSlack * kPicosecond_s;
     if (best_s_ && least_s >= *best_s_) return;
     cut(candidate.count);
     const std::optional<double> seconds = simulated(evaluations);
@@ -118,7 +118,7 @@ class Candidates {
     choice_.chunk_elements = candidate.count.elements;
   }
 
-  /// Seconds that the plan takes; none if there is no time or room for that.
+  /// Simulated seconds of the plan; none without time or memory for it.
   std::optional<double> simulated(std::int64_t& evaluations) {
     const auto& budget = problem_.machines.budget;
     if (evaluations <= 0 || (budget && budget->over())) return std::nullopt;
@@ -139,7 +139,7 @@ class Candidates {
     return {{*problem_.chunks, casync::slice(elements, *problem_.chunks, 0).elements}};
   }
 
-  /// What plan_ has of algorithms, and what they cost at the least.
+  /// Looks up the forms of plan_'s algorithms, with lower bounds of their costs.
   void find_forms() {
     const costs::Cluster& cluster = problem_.machines.cluster;
     double fastest = 1;
@@ -163,7 +163,7 @@ class Candidates {
       plan_.decisions[g].partitions = static_cast<std::int32_t>(
           std::min(divided_up(elements, count.elements), plans::kMaxPartitions));
     }
-    // As the user said it, though some may be empty.
+    // Keep the user's number, even if some chunks are empty.
     if (problem_.model.gradients.size() == 1 && problem_.chunks) {
       plan_.decisions[0].partitions = *problem_.chunks;
     }
@@ -201,8 +201,8 @@ class Candidates {
     return topology_.spread == nullptr ? 0 : std::max(0.0, topology_.spread(slices, wire_));
   }
 
-  /// Picoseconds that no broadcast takes less than: each tensor's own, and what the root sends of
-  /// all of them. With one tensor, GPUs that share a node scatter it before and gather it behind.
+  /// Lower bound of the broadcast, in ps: the longest tensor's, and the root's sends of all
+  /// tensors. With one tensor, GPUs of a node scatter it before and gather it afterwards.
   double least() const {
     double port = -wire_.burst, longest = 0;
     for (std::size_t g = 0; g < problem_.model.gradients.size(); ++g) {
@@ -216,7 +216,8 @@ class Candidates {
     return longest + 2 * picoseconds(costs::local_s(problem_.machines.cluster, bytes));
   }
 
-  /// About what it takes: the busiest stage has all tensors, the largest fills and drains the rest.
+  /// Estimate in ps: the busiest stage processes all tensors, and the largest tensor fills and
+  /// drains the other stages.
   double estimate() const {
     double bottleneck = 0, longest = 0, beside = 0;
     for (std::size_t g = 0; g < problem_.model.gradients.size(); ++g) {
@@ -245,12 +246,12 @@ class Candidates {
 void check(const BroadcastProblem& problem) {
   const std::uint32_t nodes = problem.machines.cluster.nodes;
   if (nodes < 2) {
-    throw io::InputError("one node has nobody to broadcast to: give `nnodes` 2 or more");
+    throw io::InputError("a broadcast needs at least two nodes: give `nnodes` 2 or more");
   }
   if (problem.root >= nodes) {
     throw io::InputError(
-        fmt::format("`root` {} is none of the {} nodes, which count from 0: give "
-                    "one from 0 to {}, or more `nnodes`",
+        fmt::format("`root` {} is not one of the {} nodes, which count from 0: give one from 0 to "
+                    "{}, or more `nnodes`",
                     problem.root, nodes, nodes - 1));
   }
   const std::int64_t elements = largest(problem.model).elements;
@@ -266,10 +267,10 @@ void check(const BroadcastProblem& problem) {
 void require_slices(const std::vector<std::string>& algorithms) {
   for (const std::string& name : algorithms) {
     if (!kernels::make_codec(name)->traits().additive) continue;
-    throw io::InputError(fmt::format(
-        "{} sends factors that are averaged, which a broadcast does not do: leave it out of "
-        "`algorithm`",
-        name));
+    throw io::InputError(
+        fmt::format("{} sends factors to be averaged, and a broadcast averages nothing: leave it "
+                    "out of `algorithm`",
+                    name));
   }
 }
 
@@ -277,7 +278,7 @@ std::vector<std::string> topologies_of(const BroadcastProblem& problem) {
   if (!problem.topologies.empty()) return problem.topologies;
   std::vector<std::string> names;
   for (const casync::Topology* row : casync::topologies_for(casync::Operation::kBroadcast)) {
-    if (!row->recodes) names.emplace_back(row->name);
+    names.emplace_back(row->name);
   }
   return names;
 }
@@ -338,7 +339,7 @@ BroadcastResult plan_broadcast(const BroadcastProblem& problem) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->estimate_s(); });
 
-  // One of each first, so that a budget that runs out is not spent on a slow one's counts.
+  // Try one count of each first, so that a limited budget is not spent on a slow choice.
   std::int64_t evaluations = problem.evaluations;
   for (const std::size_t i : order) all[i]->try_first(evaluations);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->best_s(); });

@@ -15,9 +15,9 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::int64_t kMinManyBytes = 64 << 10;  // of a slice where K > N
+constexpr std::int64_t kMinManyBytes = 64 << 10;  // smallest slice if K > N
 
-/// The K that are tried for a gradient.
+/// Candidate K for a gradient.
 std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) {
   const auto nodes = static_cast<std::int32_t>(problem.nodes);
   std::vector<std::int32_t> counts;
@@ -36,8 +36,8 @@ std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) 
   return counts;
 }
 
-/// The elements of a gradient that partitions are made of: where factors are sent, those of the
-/// smallest; 0: no plan compresses it so.
+/// Number of elements to partition: the gradient's, or its smallest factor's; 0 if no plan
+/// compresses it with this algorithm.
 std::int64_t sliced(const Problem& problem, const Choices& choices,
                     const models::Gradient& gradient, std::int8_t algorithm) {
   const casync::Algorithm* const what = casync::algorithm_at(choices.algorithms, algorithm);
@@ -47,34 +47,16 @@ std::int64_t sliced(const Problem& problem, const Choices& choices,
   return smallest == factors.end() ? gradient.elements : smallest->values;
 }
 
-bool same(const casync::Decision& a, const casync::Decision& b) {
-  return a.algorithm == b.algorithm && a.partitions == b.partitions;
-}
-
 void add_unless_there(std::vector<casync::Decision>& options, const casync::Decision& decision) {
-  const auto is_it = [&](const casync::Decision& option) { return same(option, decision); };
-  if (std::none_of(options.begin(), options.end(), is_it)) options.push_back(decision);
+  if (std::ranges::find(options, decision) == options.end()) options.push_back(decision);
 }
 
-std::int8_t index_of(std::vector<casync::Algorithm>& algorithms, const std::string& name) {
-  if (const auto found = plans::find_algorithm(algorithms, name)) return *found;
-  const std::int8_t place = plans::next_place(algorithms, name);
-  algorithms.push_back(algorithm(name));
-  return place;
-}
-
-/// How the gradient goes where it is left as it is: raw, or cast to its own half precision.
-std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::Gradient& gradient) {
-  const std::string_view cast = plans::cast_of(gradient.dtype);
-  return cast.empty() ? casync::kRaw : index_of(algorithms, std::string(cast));
-}
-
-/// Adds factors, the only compressed form that a topology which sends_raw_alone() carries.
+/// Adds factors, the only compressed form that topologies with sends_raw_alone() carry.
 void add_whole(const Problem& problem, Choices& choices) {
   if (problem.nodes == 1) return;
   for (const std::string& name : problem.algorithms) {
     if (!is_additive(name)) continue;
-    const std::int8_t algorithm = index_of(choices.algorithms, name);
+    const std::int8_t algorithm = place_in(choices.algorithms, name);
     for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
       const models::Gradient& gradient = problem.model.gradients[g];
       const casync::Algorithm& what = choices.algorithms[static_cast<std::size_t>(algorithm)];
@@ -83,7 +65,7 @@ void add_whole(const Problem& problem, Choices& choices) {
   }
 }
 
-/// Adds what a baseline decides. Its algorithms are its own.
+/// Adds the decisions of a baseline, which has its own list of algorithms.
 void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& choices) {
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     casync::Decision decision = plan.decisions[g];
@@ -92,7 +74,7 @@ void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& cho
     if (decision.algorithm != casync::kRaw) {
       const std::string& name = plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
       if (!allows(problem, problem.model.gradients[g], name)) continue;
-      decision.algorithm = index_of(choices.algorithms, name);
+      decision.algorithm = place_in(choices.algorithms, name);
       const auto place = static_cast<std::size_t>(decision.algorithm);
       if (!refusal(problem, problem.model.gradients[g], choices.algorithms[place]).empty())
         continue;
@@ -114,8 +96,8 @@ casync::Picoseconds share_of_backward(const Problem& problem, int part) {
   return casync::from_seconds(models::backward_s(problem.model) / part);
 }
 
-/// Patterns (timing/pattern.hpp) know no batches, so they are left out where only folded plans are
-/// affordable.
+/// Batch rules. Patterns (timing/pattern.hpp) have no batches, so there are none if only folded
+/// plans are affordable.
 std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
   std::vector<casync::Aggregation> rules = {{}};
   if (problem.grouping == Grouping::kNone || folded_only(problem)) return rules;
@@ -137,9 +119,10 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
   return {sim::TransferOrder::kReady};
 }
 
-/// Topologies that gradients may take: one for all, or, where it may be chosen, one for compressed
-/// gradients and the library's all-reduce for raw ones. The library's alone is the latter with
-/// everything raw. With a topology of encoded messages alone, raw ones may go by any other.
+/// Combination of topologies for a plan: one for all gradients or, with "best", one for compressed
+/// gradients and the library's all-reduce for raw ones. The library's topology alone is the latter
+/// with everything raw. If a topology carries encoded messages only, raw gradients may take any
+/// other.
 struct Ways {
   std::string topology, raw_topology;
 };
@@ -219,15 +202,15 @@ Choices make_choices(const Problem& problem) {
     choices.schemes = make_schemes(problem);
     return choices;
   }
-  for (const std::string& name : problem.algorithms) index_of(choices.algorithms, name);
+  for (const std::string& name : problem.algorithms) place_in(choices.algorithms, name);
   for (const models::Gradient& gradient : problem.model.gradients) {
     std::vector<casync::Decision>& options = choices.gradients.emplace_back();
     std::vector<std::int8_t> algorithms = {as_it_is(choices.algorithms, gradient)};
     for (const std::string& name : problem.algorithms) {
-      algorithms.push_back(index_of(choices.algorithms, name));
+      algorithms.push_back(place_in(choices.algorithms, name));
     }
     for (const std::int8_t algorithm : algorithms) {
-      if (problem.nodes == 1 && algorithm != algorithms.front()) break;  // nobody to send to
+      if (problem.nodes == 1 && algorithm != algorithms.front()) break;  // no receiver
       const std::int64_t elements = sliced(problem, choices, gradient, algorithm);
       for (const std::int32_t k : ladder(problem, elements)) {
         add_unless_there(options, {algorithm, k});
@@ -267,10 +250,6 @@ casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size
     plan.decisions.push_back(choices.gradients[g].at(options[g]));
   }
   return plan;
-}
-
-Choices choices_of(const Problem& problem) {
-  return problem.choices ? problem.choices(problem) : make_choices(problem);
 }
 
 }  // namespace hipress::planner

@@ -13,48 +13,48 @@
 
 namespace hipress::planner {
 
-/// How a whole plan is laid out, apart from its gradients' decisions.
+/// Plan-wide settings, apart from the gradients' decisions.
 struct Scheme {
-  std::string topology;            ///< a row of casync::topologies()
-  std::string raw_topology = {};   ///< empty: `topology` too
-  casync::Aggregation bulk = {};   ///< threshold 0: off
-  casync::Aggregation batch = {};  ///< threshold 0: off
+  std::string topology;            ///< row of casync::topologies()
+  std::string raw_topology = {};   ///< topology of raw gradients; empty: `topology` too
+  casync::Aggregation bulk = {};   ///< bulk groups; threshold 0: off
+  casync::Aggregation batch = {};  ///< batches of launches; threshold 0: off
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
   bool operator==(const Scheme&) const = default;
 };
 
-/// The option set: every plan that a search may return, and that a lower bound is about.
+/// Option set: every plan that a search may return. A lower bound holds for all of these plans.
 struct Choices {
   std::vector<casync::Algorithm> algorithms;  ///< Decision::algorithm indexes it
-  /// Per gradient (input order): its options, those that send it as what it is first, never empty.
+  /// Options per gradient (input order), never empty. Options without compression come first.
   std::vector<std::vector<casync::Decision>> gradients;
   std::vector<Scheme> schemes;  ///< never empty; the first has everything off
 };
 
-/// What the plans of a problem may be. K is 1, a power of two up to N, N, and 2N and 4N where
-/// slices stay at least 64 KiB; only K whose slices have at least 32 elements. A gradient is sent
-/// raw or with any algorithm of the problem that does not refuse its shape, with each of these K,
-/// for an algorithm with stages by its smallest factor, and N; besides it may be what a baseline
-/// decides for it, so that every baseline of the problem's algorithms is one of the plans. Where
-/// folded_only(), other K than multiples of N are left out, those of the baselines too. Schemes are
-/// all combinations of the problem's topologies, bulk and batch rules (off, and thresholds with
-/// waits of some shares of backward) and transfer orders. Topology "best": ps and ring, and
-/// allgather where an algorithm is sparse, for raw gradients that one or the library's all-reduce.
-/// A topology that sends_raw_alone(): everything raw, or compressed in stages.
+/// Makes the option set of a problem.
+///
+/// Gradients: raw, or any algorithm of the problem that does not refuse the shape, each with every
+/// allowed K. K is 1, a power of two up to N, N, and 2N and 4N if slices stay at least 64 KiB;
+/// every slice has at least 32 elements. Algorithms with stages take the K of their smallest
+/// factor, and N. The decisions of each baseline are added, so that every baseline of the problem's
+/// algorithms is one of the plans. If folded_only(), K is a multiple of N, for baselines too.
+///
+/// Schemes: all combinations of the problem's topologies, transfer orders, and bulk and batch rules
+/// (off, and thresholds with waits of some shares of backward). Topology "best" stands for ps and
+/// ring, and for allgather if an algorithm is sparse; raw gradients take that topology, another of
+/// these, or the library's all-reduce. Under a topology that sends_raw_alone(), gradients are raw
+/// or compressed in stages.
 Choices make_choices(const Problem& problem);
 
-/// Problem::choices of it.
-Choices choices_of(const Problem& problem);
-
-/// The rules for bulk groups that plans of the problem may have: off, then thresholds with what
-/// groups wait for at most. Off alone where it allows no groups.
+/// Bulk rules that plans of the problem may have: off, then thresholds with longest waits. Only off
+/// if the problem allows no groups.
 std::vector<casync::Aggregation> bulk_rules(const Problem& problem);
 
-/// Whether graphs of all nodes are too large to be simulated again and again, so that only plans
-/// whose graphs can be folded (casync/folding.hpp) are searched.
+/// True if whole graphs are too large for repeated simulation. Only plans whose graphs fold
+/// (casync/folding.hpp) are searched then.
 bool folded_only(const Problem& problem);
 
-/// The plan with these options, one index into Choices::gradients[g] per gradient.
+/// Plan of these options: one index into Choices::gradients[g] per gradient.
 casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t scheme,
                        std::span<const std::uint16_t> options);
 

@@ -36,7 +36,7 @@ std::optional<int> built_in_place(std::string_view name) {
   return row != nullptr ? std::optional(row->coarseness) : std::nullopt;
 }
 
-/// Of "powersgd(rank=4)" or, with its default, "powersgd"; 0 of algorithms without a rank.
+/// Rank of "powersgd(rank=4)", or the default for "powersgd"; 0 for algorithms without a rank.
 int rank_of(std::string_view name) {
   return static_cast<int>(kernels::parameter_value(name, "rank").value_or(0));
 }
@@ -54,7 +54,7 @@ int AccuracyOrder::coarseness(std::string_view name) const {
   if (const std::optional<int> place = built_in_place(name)) return *place;
   if (kernels::program_file(name)) return kernels::kCoarsest;
   throw std::invalid_argument(
-      fmt::format("how coarse {} is, is not known; known are {},{}, and programs (x.pse)",
+      fmt::format("the coarseness of {} is unknown; known are {},{}, and programs (x.pse)",
                   io::quote(name), kRawName, kernels::algorithm_names()));
 }
 

@@ -8,41 +8,43 @@
 
 namespace hipress::planner {
 
-/// How much of a gradient is given up: by the algorithm's place, within it by how often it is
-/// encoded on its way, and by rank.
+/// Accuracy loss of a gradient, compared by algorithm first, then by number of encodings, then by
+/// rank.
 struct Coarseness {
-  int place = 0;          ///< 0: nothing
-  int encodings = 0;      ///< casync::Topology::encodings; of factors, which travel raw, 1
-  int negative_rank = 0;  ///< of algorithms that have one: a higher rank keeps more
+  int place = 0;          ///< place of the algorithm in the AccuracyOrder; 0: no loss
+  int encodings = 0;      ///< casync::Topology::encodings; 1 for factors, which travel raw
+  int negative_rank = 0;  ///< minus the algorithm's rank, if it has one: a higher rank keeps more
   auto operator<=>(const Coarseness&) const = default;
 };
 
-/// How much of a gradient algorithms give up, as places in an order, the coarsest last.
+/// Order of algorithms by accuracy loss, the coarsest last.
 struct AccuracyOrder {
-  /// Places of programs, and of built-in algorithms that are to have another one.
+  /// Places of programs, and of built-in algorithms whose place is overridden.
   std::map<std::string, int> places = {};
 
-  /// Raw 0, else the algorithm's row's. `name` may have parameters. A program (x.pse) that has no
-  /// place is as coarse as the coarsest. std::invalid_argument for others.
+  /// Place of an algorithm: 0 for raw ("none"), else the place given here, else the built-in row's.
+  /// `name` may have parameters. A program (x.pse) without a place counts as the coarsest.
+  /// std::invalid_argument for unknown names.
   int coarseness(std::string_view name) const;
 
-  /// The same with the algorithm's rank, "powersgd(rank=4)", encoded so often; raw: nothing.
+  /// Loss of the algorithm, with its rank ("powersgd(rank=4)"), encoded `encodings` times.
   Coarseness given_up(std::string_view name, int encodings = 1) const;
 
-  /// Whether it is a program whose place is only assumed.
+  /// True if `name` is a program whose place is only assumed.
   bool is_assumed(std::string_view name) const;
 
-  /// The algorithms that are not coarser than `coarsest` ("none": raw, and lossless ones), in their
-  /// order; of those of its place that have a rank, if it has one too, those of its rank or more.
+  /// Filters `algorithms`, in their order, by place: at most that of `coarsest` ("none": raw and
+  /// lossless ones). Among algorithms of the same place, if both have a rank, only those of at
+  /// least its rank.
   std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,
                                        std::string_view coarsest) const;
 };
 
-/// "none, lossless < fp16, bf16 < int8block, fp8block < …", of the built-in algorithms.
+/// "none, lossless < fp16, bf16 < int8block, fp8block < …", for the built-in algorithms.
 std::string describe_accuracy_order();
 
-/// The order that command lines give: each text is "tern.pse=terngrad", as coarse as that one, or
-/// "tern.pse=2", that place. io::InputError for anything else.
+/// Parses an order given on the command line. Each text is "tern.pse=terngrad" (the same place as
+/// that algorithm) or "tern.pse=2" (a place). io::InputError for anything else.
 AccuracyOrder parse_accuracy(const std::vector<std::string>& texts);
 
 }  // namespace hipress::planner

@@ -7,7 +7,7 @@
 
 namespace hipress::planner {
 
-/// A part of what a search may spend, for one that is run beside others.
+/// Share of the limits, for a search that runs beside others.
 inline Limits share_of(const Limits& limits, double share) {
   Limits part = limits;
   part.budget_s *= share;
@@ -17,7 +17,8 @@ inline Limits share_of(const Limits& limits, double share) {
   return part;
 }
 
-/// What a search may still spend: seconds or, where these are limited, plans to simulate.
+/// Remaining budget of a search, in seconds or, if Limits::evaluations is given, in simulated
+/// plans.
 class Budget {
  public:
   explicit Budget(const Limits& limits)
@@ -31,7 +32,7 @@ class Budget {
   double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  /// Of all that there was; 1 and more: it is over.
+  /// Used share of the budget; 1 or more: used up.
   double share() const {
     if (in_evaluations()) {
       return limits_.evaluations == 0
@@ -40,9 +41,9 @@ class Budget {
     }
     return limits_.budget_s > 0 ? elapsed_s() / limits_.budget_s : 1;
   }
-  /// Whether `share` of the budget is used, or the search was interrupted.
+  /// True if `share_limit` of the budget is used, or the search was interrupted.
   bool over(double share_limit = 1) const { return interrupted() || share() >= share_limit; }
-  /// How many more simulations of `seconds` each there are until that share.
+  /// Number of further simulations, `seconds` each, until `share_limit` of the budget is used.
   double affords(double seconds, double share_limit) const {
     if (in_evaluations()) {
       return share_limit * static_cast<double>(limits_.evaluations) - static_cast<double>(used_);

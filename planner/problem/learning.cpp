@@ -15,21 +15,23 @@ namespace {
 
 constexpr double kNormal90 = 1.2816;  // quantile of the normal distribution
 constexpr double kLeastRatio = 0.01, kMostRatio = 1e6;
-constexpr double kAlike = 0.01;  // ratios that differ by less are searched together
-/// Power of a gradient's elements in its weight; fitted on six plans of a convolutional net.
+constexpr double kAlike = 0.01;  // ratios closer than this share a search
+/// Power of a gradient's elements in its weight; docs/learning.md compares the model with
+/// trainings.
 constexpr double kOfSize = 0.1;
-/// By how much r − 1 of a plan that was not piloted may be off: the ends of eight cases in ten.
-constexpr double kPredicted = 1.5;
-constexpr double kRounding = 1e-9;
-constexpr std::string_view kNever = "never";
+/// Errors at the ends of the 10–90 % interval: factor of a predicted r − 1, and relative difference
+/// of r between two runs of a plan.
+constexpr double kPredicted = 1.5, kRepeated = 0.05;
+constexpr double kRatioRounding = 1e-9;
+constexpr std::string_view kNeverReached = "never";
 constexpr std::string_view kDdp = "none";  // the pilot's plan without compression
 
-/// Adds what one gradient's messages lose in a step.
+/// Adds the squared relative error of a gradient's messages in one step.
 void read_error(const io::YamlNode& row, Learning& learning) {
-  row.expect_keys({"plan", "gradient", "step", "error", "error_with_residual", "norm"});
+  row.expect_keys({"plan", "gradient", "step", "error", "error_with_residual", "norm", "residual"});
   const auto found = learning.rows.find(row.at("plan").text());
   if (found == learning.rows.end()) return;
-  const double error = row.at("error").number();
+  const double error = row.at("error_with_residual").number();
   found->second.lost[row.at("gradient").text()] += error * error;
 }
 
@@ -48,15 +50,15 @@ StepsRatio read_ratio(const io::YamlNode& row) {
 void read_row(const io::YamlNode& row, Learning& learning) {
   row.expect_keys({"plan", "ratio", "p10", "p90", "after", "runs"});
   const std::string plan = row.at("plan").text();
-  // A run that never gets there leaves the interval without an end.
-  if (row.at("ratio").text() == kNever || !row.has("p90")) {
+  // The interval has no upper end if a run never reaches the loss.
+  if (row.at("ratio").text() == kNeverReached || !row.has("p90")) {
     learning.never.push_back(plan);
     return;
   }
   learning.rows[plan] = {.ratio = read_ratio(row), .lost = {}};
 }
 
-/// Weights of a model's gradients, which add up to 1: their parts in an algorithm's r − 1.
+/// Weights of a model's gradients in an algorithm's r − 1; their sum is 1.
 std::vector<double> weights_of(const models::Model& model, const PilotRow& row) {
   std::vector<double> weights;
   double sum = 0;
@@ -76,16 +78,16 @@ std::vector<double> weights_of(const models::Model& model, const PilotRow& row) 
   return weights;
 }
 
-/// The weight of what each algorithm compresses, by name.
+/// Total weight of the gradients that each algorithm compresses, by name.
 using Shares = std::map<std::string, double>;
 
-/// None: an algorithm has no row.
+/// Shares of the plan's algorithms; nullopt if an algorithm has no row.
 std::optional<Shares> shares_of(const models::Model& model, const casync::Plan& plan,
                                 const std::map<std::string, PilotRow>& rows) {
   Shares shares;
   std::map<std::string, std::vector<double>> weights;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    // What a shard's gather loses counts like what its reduction loses.
+    // Losses in the gather of shards count like those in their reduction.
     for (const std::int8_t index :
          {plan.decisions[g].algorithm, plan.gather_of(static_cast<std::uint32_t>(g))}) {
       if (index == casync::kRaw) continue;
@@ -112,13 +114,13 @@ std::optional<StepsRatio> Learning::of(const models::Model& model, const casync:
   if (const auto found = rows.find(file); !file.empty() && found != rows.end()) {
     return found->second.ratio;
   }
-  // Local updates learn otherwise, whatever they are sent as.
+  // The pilot does not cover local updates, with any algorithm.
   const bool each_step = plan.schedule == casync::Schedule() || plan.schedule.row().sharded;
   if (!each_step) return std::nullopt;
   const std::optional<Shares> shares = shares_of(model, plan, rows);
   if (!shares) return std::nullopt;
-  // All gradients, each by the same algorithm: that is what the pilot has trained.
-  const bool piloted = shares->size() == 1 && shares->begin()->second > 1 - kRounding;
+  // The pilot has trained this case: one algorithm compresses all gradients.
+  const bool piloted = shares->size() == 1 && shares->begin()->second > 1 - kRatioRounding;
   const double wider = piloted ? 1 : kPredicted;
   StepsRatio sum;
   for (const auto& [name, share] : *shares) {
@@ -126,6 +128,10 @@ std::optional<StepsRatio> Learning::of(const models::Model& model, const casync:
     sum.ratio += share * (one.ratio - 1);
     sum.p10 += share * (one.p10 - 1) / (one.p10 > 1 ? wider : 1 / wider);
     sum.p90 += share * (one.p90 - 1) * (one.p90 > 1 ? wider : 1 / wider);
+  }
+  if (!piloted && !shares->empty()) {
+    sum.p10 = std::min(sum.p10, sum.ratio / (1 + kRepeated));
+    sum.p90 = std::max(sum.p90, sum.ratio * (1 + kRepeated));
   }
   return sum;
 }
@@ -163,7 +169,7 @@ std::vector<std::vector<std::string>> Learning::bounded(
 Learning read_pilot(const std::string& path) {
   const io::YamlNode root = io::YamlNode::load(path);
   root.expect_keys({"schema", "script", "digest", "ranks", "steps", "seeds", "repeat", "plans",
-                    "ratios", "errors", "noise_scale"});
+                    "ratios", "errors", "noise_scale", "curve"});
   root.at("schema").integer(1, 1);
   Learning learning = {.path = path, .steps = root.at("steps").integer(1), .rows = {}, .never = {}};
   const io::YamlNode ratios = root.at("ratios");

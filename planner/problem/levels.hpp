@@ -10,22 +10,22 @@
 
 namespace hipress::planner {
 
-/// The cluster as a library's collective sees it: every GPU is a node. A job's collective therefore
-/// takes the same time however the job's cluster is written. None where every GPU is a node
-/// already, or where that cluster cannot be simulated.
+/// The cluster as a library's collective sees it: every GPU is a node. Its time therefore does not
+/// depend on the level at which a job describes its cluster. None if every GPU is a node already,
+/// or if that cluster cannot be simulated.
 std::optional<costs::Cluster> as_collectives_see(const Machines& machines);
 
-/// A problem on the same machines with their GPUs at another level (costs/levels.hpp): where nodes
-/// sum gradients over their GPUs first, every GPU as a node, and the other way round.
+/// A problem on the same machines with their GPUs at the other level (costs/levels.hpp): every GPU
+/// a node instead of nodes that sum gradients over their GPUs first, or the reverse.
 class OtherLevels {
  public:
-  /// Null where there is no other level, or where plans for it cannot be simulated; `diagnostics`
-  /// then says why. Problem::machines must be given. The problem's model and profile must outlive
-  /// the result.
+  /// Null if there is no other level, or if plans for it cannot be simulated; `diagnostics` then
+  /// says why. Problem::machines must be given. The problem's model and profile must outlive the
+  /// result.
   static std::unique_ptr<const OtherLevels> of(const Problem& problem,
                                                std::vector<std::string>& diagnostics);
 
-  /// On that cluster, all else as `machines` are.
+  /// Replaces the cluster of `machines` by `cluster`.
   OtherLevels(const Problem& problem, const Machines& machines, costs::Cluster cluster);
   OtherLevels(const OtherLevels&) = delete;
   OtherLevels& operator=(const OtherLevels&) = delete;
@@ -37,11 +37,11 @@ class OtherLevels {
   Problem problem_;
 };
 
-/// The problem with every GPU as a node of its own, which sharded schedules need.
+/// The problem with every GPU as a node, as sharded schedules require.
 class GpuProblem {
  public:
-  /// io::InputError where the machines cannot be described that way. What `problem` refers to must
-  /// outlive the object.
+  /// io::InputError if the machines cannot be described that way. Everything that `problem` refers
+  /// to must outlive the object.
   explicit GpuProblem(const Problem& problem);
   GpuProblem(const GpuProblem&) = delete;
   GpuProblem& operator=(const GpuProblem&) = delete;

@@ -7,7 +7,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxWholeTasks = 4e6;  // with K = N, that are worth simulating again and again
+constexpr double kMaxWholeTasks = 4e6;  // largest graph, with K = N, for repeated simulation
 constexpr double kTasksPerMessage = 3.5;
 
 }  // namespace

@@ -13,28 +13,29 @@
 
 namespace hipress::planner {
 
-/// What plans are simulated on.
+/// Machines, network model and limits that plans are simulated with.
 struct Machines {
   const costs::Profile& profile;
   costs::Cluster cluster;  ///< as many nodes as the plan has
   sim::Network network = sim::Network::kFair;
-  /// Of the machine that simulates: a graph that does not fit is folded, or not simulated.
+  /// Memory of the simulating machine. A graph that does not fit is folded, or not simulated.
   double memory_bytes = std::numeric_limits<double>::infinity();
-  /// For all simulations on the network asked for together; null: they have no end.
+  /// Time budget shared by all simulations on the requested network; null: unlimited.
   std::shared_ptr<SimulationBudget> budget = nullptr;
 };
 
-/// The same machines with that cluster.
+/// Copy of `machines` with another cluster.
 Machines at_level(const Machines& machines, costs::Cluster cluster);
 
-/// The machines as far as a network knows them: port knows no bursts, so there they are no reason
-/// against folding.
+/// The cluster as the network model sees it. Network `port` has no bursts, so they are removed
+/// there; bursts would prevent folding.
 costs::Cluster seen_by(sim::Network network, costs::Cluster cluster);
 
-/// What ends simulations on these machines (sim::Options::stop).
+/// Stop function for sim::Options::stop: true once Machines::budget is over. Empty without a
+/// budget.
 std::function<bool()> stop_of(const Machines& machines);
 
-/// Whether graphs of all nodes, with K = N, have too many tasks to be simulated again and again.
+/// True if whole graphs, with K = N, have too many tasks for repeated simulation.
 bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes);
 
 }  // namespace hipress::planner

@@ -116,6 +116,16 @@ casync::Algorithm algorithm(const std::string& name) {
   return plans::algorithm_of(name, kernels::make_codec(name));
 }
 
+std::int8_t place_in(std::vector<casync::Algorithm>& algorithms, const std::string& name) {
+  if (const auto found = plans::find_algorithm(algorithms, name)) return *found;
+  return plans::place_in(algorithms, algorithm(name));
+}
+
+std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::Gradient& gradient) {
+  const std::string_view cast = plans::cast_of(gradient.dtype);
+  return cast.empty() ? casync::kRaw : place_in(algorithms, std::string(cast));
+}
+
 bool has_half_precision(const models::Model& model) {
   return std::any_of(
       model.gradients.begin(), model.gradients.end(),

@@ -10,7 +10,7 @@
 namespace hipress::planner {
 namespace {
 
-/// That a task takes, with its part of expanding the graph, until one was timed.
+/// Initial estimate of seconds per task, including its expansion, until a simulation was timed.
 constexpr std::array<double, kEngines> kTask_s = {4e-7, 1e-6, 1e-6, 8e-7};
 constexpr double kTimedTasks = 1e5;  // fewer tell little of how long others take
 constexpr double kGrace_s = 1;       // after an interrupt
@@ -44,7 +44,7 @@ std::string SimulationBudget::objection(double tasks, SimulationKind engine) con
   const double left = left_s();
   if (needed_s <= left) return {};
   if (interrupted()) return "interrupted";
-  return fmt::format("it would take about {}, for which the budget leaves {}",
+  return fmt::format("it would take about {}, and the budget leaves {}",
                      io::format_duration(needed_s, 2), io::format_duration(std::max(left, 0.0), 2));
 }
 

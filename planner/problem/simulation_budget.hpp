@@ -10,36 +10,36 @@
 
 namespace hipress::planner {
 
-/// What simulates a plan on the network asked for. Of a folded graph, messages of one node alone
-/// share links, so a task takes less than where those of all nodes do.
+/// Engine of a simulation on the requested network. kFairFolded tasks are faster than kFair's: only
+/// the messages of one node share links.
 enum class SimulationKind : std::uint8_t { kPatterns, kPort, kFairFolded, kFair };
 inline constexpr std::size_t kEngines = 4;
 
-/// How long simulations may go on until a command ends. What would take longer is not begun, and
-/// what takes longer than expected is stopped. An interrupt leaves a second. Threads may share one.
+/// Time limit for all simulations of a command. A simulation that is expected to take longer is not
+/// started, and one that overruns is stopped. After an interrupt, one second is left. Thread-safe.
 class SimulationBudget {
  public:
-  /// `seconds` from now on. Where other processes keep the cores busy, until this process has had
-  /// so many seconds of a core, but at most `busy_s` from now on; less than `seconds`: never
-  /// longer.
+  /// Ends `seconds` from now. If other processes keep the cores busy, ends only after `seconds` of
+  /// this process's CPU time, but at most `busy_s` from now. A `busy_s` below `seconds` has no
+  /// effect.
   SimulationBudget(double seconds, io::InterruptFlag interrupted, double busy_s = 0);
 
-  /// Why a simulation of so many tasks should not begin, or empty: "it would take about 20s, for
+  /// Reason not to start a simulation of `tasks` tasks, or empty: "it would take about 20s, for
   /// which the budget leaves 3s".
   std::string objection(double tasks, SimulationKind engine) const;
 
-  /// Takes note of how long a simulation took.
+  /// Records the duration of a simulation, for later estimates.
   void note(double tasks, SimulationKind engine, double seconds);
 
-  /// Keeps so many seconds of the end for what comes last, until this is called again.
+  /// Reserves `seconds` at the end for a last step, until the next call.
   void reserve(double seconds) { reserve_s_ = seconds; }
 
-  /// Begins anew, with as many seconds. No simulation may be under way.
+  /// Restarts with the original length. No simulation may be running.
   void restart();
 
-  /// Whether nothing may go on.
+  /// True once no time is left.
   bool over() const { return left_s() <= 0; }
-  /// Until the end, without what is reserved.
+  /// Seconds until the end, less the reserve.
   double left_s() const;
   bool interrupted() const { return interrupted_.is_set(); }
 
@@ -50,7 +50,7 @@ class SimulationBudget {
 
   const double length_s_, busy_s_;
   Clock::time_point end_, busy_end_;
-  double cpu_end_s_ = 0;  // of this process's time on cores
+  double cpu_end_s_ = 0;  // CPU time of this process
   const io::InterruptFlag interrupted_;
   mutable std::atomic<Clock::rep> grace_end_{0};      // after an interrupt; 0: there was none
   std::array<std::atomic<double>, kEngines> task_s_;  // by engine

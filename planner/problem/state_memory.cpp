@@ -14,10 +14,10 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::int64_t kMasterBytes = 4;  // fp32, of a parameter that is stored in half precision
+constexpr std::int64_t kMasterBytes = 4;  // fp32 copy of a half-precision parameter
 constexpr std::int64_t kOuterBytes = 8;   // fp32 weights and momentum of local updates
 
-/// What one of `nodes` has of the model's state.
+/// Adds one node's share of the model's state, out of `nodes`.
 void add_state(const models::Model& model, const OptimizerRow& optimizer, std::int64_t nodes,
                StateMemory& memory) {
   for (const models::Gradient& gradient : model.gradients) {
@@ -30,7 +30,7 @@ void add_state(const models::Model& model, const OptimizerRow& optimizer, std::i
   }
 }
 
-/// The most that so many layers in a row take.
+/// Largest sum of `count` neighbouring layers.
 std::int64_t most_in_a_row(const std::vector<std::int64_t>& layers, std::size_t count) {
   std::int64_t most = 0, sum = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -40,16 +40,16 @@ std::int64_t most_in_a_row(const std::vector<std::int64_t>& layers, std::size_t 
   return most;
 }
 
-/// Bytes of an element that is gathered or reduced with the algorithm: a cast's, else as it is
-/// stored, since codecs decode to that.
+/// Bytes of an element that is gathered or reduced with the algorithm: 2 for casts, else its stored
+/// size, since codecs decode to that.
 std::int64_t element_bytes(const models::Gradient& gradient, const casync::Algorithm* algorithm) {
   constexpr std::int64_t kHalf = 2;
   const bool half = algorithm != nullptr && algorithm->half_precision;
   return half ? kHalf : models::size_of(gradient.dtype);
 }
 
-/// Layers as they are whole: their parameters, the gradients that backward makes in the parameters'
-/// type, and those gradients in the type of reductions.
+/// Sizes of whole layers: parameters, gradients from backward in the parameters' type, and those
+/// gradients in the type of reductions.
 struct WholeLayers {
   std::vector<std::int64_t> parameters, made, reduced;
 
@@ -82,7 +82,7 @@ struct WholeLayers {
     made = parameters;
   }
 
-  /// The most that one layer's gradients take while its neighbour's are reduced.
+  /// Largest size of one layer's gradients while the neighbour's are being reduced.
   std::int64_t most_reductions() const {
     std::int64_t most = parameters.size() == 1 ? std::max(made[0], reduced[0]) : 0;
     for (std::size_t i = 1; i < made.size(); ++i) {
@@ -92,10 +92,10 @@ struct WholeLayers {
   }
 };
 
-/// fp32 arrays of the gradients that a GPU encodes with error feedback: whole ones, before they are
-/// sent.
+/// Size of the fp32 arrays for error feedback of the gradients that a GPU encodes, which are whole
+/// before sending.
 std::int64_t residual_bytes(const models::Model& model, const casync::Plan& plan) {
-  constexpr std::int64_t kArrayBytes = 4;  // of an element
+  constexpr std::int64_t kArrayBytes = 4;  // per element
   std::vector<std::unique_ptr<kernels::Codec>> codecs;
   for (const casync::Algorithm& one : plan.algorithms) {
     codecs.push_back(kernels::make_codec(one.name));
@@ -156,7 +156,7 @@ StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
   add_state(model, optimizer, shards, memory);
   const WholeLayers whole(model, plan, layout, shards);
   const std::vector<std::int64_t>& layers = whole.parameters;
-  if (shards == 1) return memory;  // all that it needs is there
+  if (shards == 1) return memory;  // nothing is sharded
   memory.gathered =
       most_in_a_row(layers, sharding.stays_whole() ? layers.size() : sharding.in_flight);
   const std::uint32_t kept = sharding.gathers_among(plan.nodes);

@@ -14,10 +14,10 @@ namespace hipress::planner {
 /// The row of optimizers() whose state counts as memory if the user names none.
 inline constexpr std::string_view kUsualOptimizer = "adamw";
 
-/// What an optimizer keeps for each parameter, beside it.
+/// Optimizer state per parameter.
 struct OptimizerRow {
   std::string_view name;
-  std::int64_t bytes = 0;  ///< of state
+  std::int64_t bytes = 0;  ///< state per parameter, in bytes
   std::string_view help;
 };
 
@@ -27,31 +27,30 @@ const std::vector<OptimizerRow>& optimizers();
 /// The row of that name; io::InputError that lists the names.
 const OptimizerRow& find_optimizer(std::string_view name);
 
-/// Memory that training takes on each GPU, without activations, which no model file tells.
+/// Memory that training takes on each GPU, in bytes, without activations, which no model file
+/// tells.
 struct StateMemory {
-  std::int64_t parameters = 0;  ///< as the model stores them, or this GPU's shards
-  std::int64_t gradients = 0;   ///< the same
-  std::int64_t optimizer =
-      0;                      ///< its state, with fp32 parameters of those stored in half precision
-  std::int64_t gathered = 0;  ///< layers that are whole at a time, the most of any in a row
-  std::int64_t reductions = 0;  ///< gradients of layers that wait to be reduced
-  std::int64_t residuals = 0;   ///< what codecs keep of gradients from step to step
+  std::int64_t parameters = 0;  ///< in the model's types, or this GPU's shards of them
+  std::int64_t gradients = 0;   ///< likewise
+  std::int64_t optimizer = 0;   ///< state, with fp32 copies of half-precision parameters
+  std::int64_t gathered = 0;    ///< layers held whole at a time: the largest sum of a row of layers
+  std::int64_t reductions = 0;  ///< gradients of layers waiting for their reduction
+  std::int64_t residuals = 0;   ///< error feedback kept by codecs from step to step
   std::int64_t total() const {
     return parameters + gradients + optimizer + gathered + reductions + residuals;
   }
 };
 
-/// The memory that a plan's schedule needs on a GPU. Under a sharded schedule a GPU holds shards,
-/// at most in_flight neighbouring layers whole (all of them, if they stay whole after forward), and
-/// the gradients of two layers: the one that backward makes and the one that is reduced. Whole
-/// parameters, and gradients that backward makes, have two bytes where gathers are casts; gradients
-/// that are reduced, where reductions are. Under
-/// other schedules everything is whole on each GPU. Local updates add the weights that all nodes
-/// have in common and the momentum of these weights, 8 bytes a parameter.
+/// State memory of a GPU under the plan's schedule. Under a sharded schedule a GPU holds shards; at
+/// most in_flight neighbouring layers whole (all, if they stay whole after forward); and the
+/// gradients of two layers, the one backward computes and the one being reduced. Whole parameters,
+/// and gradients from backward, take 2 bytes an element if gathers are casts; gradients being
+/// reduced, if reductions are. Under other schedules every GPU holds everything whole. Local
+/// updates add the common weights and their momentum, 8 bytes a parameter.
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
                          const OptimizerRow& optimizer);
 
-/// Memory of a GPU for a plan's state, beside its activations; negative: not even for these.
+/// GPU memory left for a plan's state beside activations; negative: activations alone do not fit.
 inline std::int64_t room_of(const Problem& problem) {
   const bool limited = problem.memory_bytes < INT64_MAX;
   return limited ? problem.memory_bytes - problem.activation_bytes : INT64_MAX;
@@ -64,7 +63,7 @@ inline bool fits(const Problem& problem, const casync::Plan& plan) {
          state_memory(problem.model, plan, find_optimizer(problem.optimizer)).total() <= room;
 }
 
-/// The memory that the plan needs with the problem's optimizer.
+/// State memory of the plan with the problem's optimizer.
 inline StateMemory memory_of(const Problem& problem, const casync::Plan& plan) {
   return state_memory(problem.model, plan, find_optimizer(problem.optimizer));
 }

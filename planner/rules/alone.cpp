@@ -10,8 +10,8 @@
 namespace hipress::planner {
 namespace {
 
-/// A plan by its name, with K = N. Where the problem has no algorithm to compress with, plans that
-/// would compress are `none`.
+/// Makes the plan of that name, with K = N. If the problem has no algorithm, compressing plans
+/// become `none`.
 casync::Plan named_plan(const std::string& name, const Problem& problem) {
   const bool nothing = problem.algorithms.empty();
   return plans::resolve_plan(

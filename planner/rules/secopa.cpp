@@ -1,7 +1,7 @@
-// SeCoPa (HiPress, SOSP 2021) decides every gradient alone: it adds up what a chain of gather,
-// broadcast and codec steps costs for each number of partitions K, raw and compressed, and takes
-// the cheapest. It treats partitions as free parallelism, and knows neither backward nor
-// contention; the simulator knows both.
+// SeCoPa (HiPress, SOSP 2021) decides every gradient on its own. For each number of partitions K,
+// raw and compressed, it adds up the costs of a chain of gather, broadcast and codec steps, and
+// takes the cheapest. It treats partitions as free parallelism, and ignores backward and
+// contention, which the simulator models.
 
 #include "planner/rules/secopa.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 /// so that plans equal the published ones to the byte.
 struct Formula {
   std::string_view topology;
-  bool by_steps;  ///< what is sent costs the same a step for any N
+  bool by_steps;  ///< the cost of a step is the same for any N
   double (*raw)(const SecopaCosts& costs, int nodes, double x);
   double (*compressed)(const SecopaCosts& costs, int nodes, int partitions, double x);
 };
@@ -47,7 +47,7 @@ double ring_compressed(const SecopaCosts& costs, int nodes, int, double x) {
          nodes * costs.decode(x);
 }
 
-/// All nodes do all partitions, one after the other.
+/// Every node processes all partitions, one after the other.
 double allgather_compressed(const SecopaCosts& costs, int nodes, int partitions, double x) {
   return partitions *
          (costs.encode(x) + (nodes - 1) * costs.compressed.send(x) + nodes * costs.decode(x));
@@ -66,7 +66,7 @@ const Formula& find_formula(std::string_view topology) {
                                    fmt::join(names, " and "), io::quote(topology)));
 }
 
-/// All K are tried up to this one; of larger ones the powers of two, and N.
+/// All K up to this one are tried; of larger ones, powers of two and N.
 constexpr int kMaxOfAll = 1 << 14;
 
 int next(int partitions, int nodes) {
@@ -74,7 +74,7 @@ int next(int partitions, int nodes) {
   return partitions < nodes ? std::min(2 * partitions, nodes) : nodes + 1;
 }
 
-/// The first K of those from 1 to N with the least cost.
+/// Lowest cost over K from 1 to N; ties go to the first.
 template <typename CostOfPartitions>
 SecopaChoice cheapest(bool compress, int nodes, CostOfPartitions cost_of) {
   SecopaChoice best = {compress, 1, cost_of(1)};
@@ -85,9 +85,9 @@ SecopaChoice cheapest(bool compress, int nodes, CostOfPartitions cost_of) {
   return best;
 }
 
-/// What the user should know of the costs that were used.
+/// Diagnostics about the costs used.
 std::vector<std::string> diagnostics_of(const Problem& problem) {
-  if (problem.nodes == 1) return {"one node has nobody to send to: nothing is compressed"};
+  if (problem.nodes == 1) return {"a job of one node sends nothing: nothing is compressed"};
   const costs::Profile* profile = problem.profile;
   const std::vector<int> fitted = !profile ? published_nodes() : fitted_nodes(profile->fan_in);
   const std::string interpolation =
@@ -95,22 +95,21 @@ std::vector<std::string> diagnostics_of(const Problem& problem) {
   std::vector<std::string> diagnostics;
   if (problem.nodes > static_cast<std::uint32_t>(kMaxOfAll)) {
     diagnostics.push_back(
-        fmt::format("of more than {} partitions, only powers of two and N were tried", kMaxOfAll));
+        fmt::format("beyond {} partitions, only powers of two and N were tried", kMaxOfAll));
   }
   if (find_formula(problem.topology).by_steps) {
     if (!interpolation.empty()) {
-      diagnostics.push_back(
-          "topology " + problem.topology +
-          " costs the same a message with any number of nodes: nothing was interpolated or "
-          "extrapolated");
+      diagnostics.push_back("topology " + problem.topology +
+                            " costs the same per message with any number of nodes: nothing was "
+                            "interpolated or extrapolated");
     }
     return diagnostics;
   }
   if (!interpolation.empty()) diagnostics.push_back(interpolation);
   if (profile && (profile->fan_in.empty() || profile->fan_out.empty())) {
     diagnostics.push_back("profile " + io::quote(profile->name) +
-                          " has no fits of fan-in and fan-out for all: derived from its link as "
-                          "latency + (N-1)·(overhead + bytes/bandwidth)");
+                          " lacks fits of fan-in and fan-out: derived from its link as latency + "
+                          "(N-1)·(overhead + bytes/bandwidth)");
   }
   return diagnostics;
 }

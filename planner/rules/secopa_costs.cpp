@@ -12,7 +12,7 @@
 namespace hipress::planner {
 namespace {
 
-/// A + B·x ms as published, constant below the x where the line meets `overhead_ms`.
+/// Published line A + B·x in ms, constant below the x where it meets `overhead_ms`.
 struct Line {
   double b_ms = 0;  ///< per element
   double a_ms = 0;
@@ -24,7 +24,7 @@ struct Line {
   }
 };
 
-/// Lines that depend on the number of nodes, in increasing order of it.
+/// A line for a number of nodes; lists are in increasing order of it.
 struct FittedLine {
   int nodes;
   Line line;
@@ -41,8 +41,8 @@ constexpr std::array kBroadcast = {FittedLine{4, {2.7157e-6, 0.22156, 0.14820}},
                                    FittedLine{16, {1.2915e-5, 0.45538, 0.58353}}};
 constexpr double kCompressionRatio = 1.0 / 16;
 
-/// Two neighbouring fits and how far N lies from the lower to the upper one; the same twice, and 0,
-/// where N is fitted itself or lies outside.
+/// Two neighbouring fits, with N's fraction of the way from the lower to the upper. If N is fitted
+/// or outside: the same fit twice, and 0.
 struct Neighbours {
   std::size_t lower = 0;
   std::size_t upper = 0;
@@ -58,8 +58,8 @@ Neighbours find_neighbours(int nodes, const std::vector<int>& fitted) {
   return {upper - 1, upper, (nodes - fitted[upper - 1]) / span};
 }
 
-/// What costs `lower` among `lower_nodes` and `upper` among `upper_nodes` grows with the number of
-/// peers, so it is the cost per peer that is interpolated.
+/// Interpolates the cost per peer, since costs grow with the number of peers. `lower` is the cost
+/// for `lower_nodes`, `upper` for `upper_nodes`.
 double interpolate(double lower, int lower_nodes, double upper, int upper_nodes, double fraction,
                    int nodes) {
   const double per_peer_lower = lower / (lower_nodes - 1);
@@ -92,7 +92,7 @@ std::function<double(double)> gather_for(int nodes, const costs::GatherCosts& co
   };
 }
 
-/// N−1 messages through the one port that they share.
+/// Cost of N−1 messages through the port that they share.
 std::function<double(double)> gather_through(const costs::LinkCosts& link, int nodes) {
   return [link, nodes](double bytes) {
     return link.latency_s + (nodes - 1) * (link.overhead_s + bytes / link.bandwidth);
@@ -139,7 +139,7 @@ SecopaCosts measured_costs(const costs::Profile& profile, const casync::Algorith
       profile.fan_in.empty() ? gather_through(link, count) : gather_for(count, profile.fan_in);
   const auto broadcast =
       profile.fan_out.empty() ? gather_through(link, count) : gather_for(count, profile.fan_out);
-  // In a ring every node sends and receives at once.
+  // Every node of a ring sends and receives at the same time.
   const auto send = [link](double bytes) {
     return link.overhead_s + bytes / link.bandwidth_both_ways + link.latency_s;
   };

@@ -16,13 +16,13 @@ namespace {
 
 constexpr double kLeast = 125;     // bytes a second: a kilobit
 constexpr double kMost = 1.25e14;  // a petabit
-constexpr double kPrecision = 1e-3;
-constexpr double kPrecisionOfEnds = 1e-2;  // of an interval
+constexpr double kBandwidthPrecision = 1e-3;
+constexpr double kPrecisionOfEnds = 1e-2;  // for the ends of an interval
 
-/// 10th and 90th percentile, and what is between.
-enum class Machines : std::uint8_t { kFast, kNominal, kSlow };
+/// 10th percentile, median and 90th percentile.
+enum class Speed : std::uint8_t { kFast, kNominal, kSlow };
 
-/// The share of computation, as a function of the links' bandwidth.
+/// Share of computation as a function of link bandwidth.
 class Utilisation {
  public:
   explicit Utilisation(const sim::Scenario& scenario)
@@ -31,22 +31,22 @@ class Utilisation {
         graph_(sim::expand(scenario, folding(scenario)).graph),
         steps_(sim::steps_per_period(scenario)) {}
 
-  double at(double bytes_per_s, Machines machines) {
+  double at(double bytes_per_s, Speed speed) {
     scenario_.cluster.link.set_bandwidth(bytes_per_s);
     const sim::Result result = sim::simulate(scenario_, graph_, sim::Timelines::kRecorded);
     const sim::SteadyState steady =
         sim::steady_state(graph_, result.timeline, scenario_.iterations);
     const double compute_s = casync::to_seconds(steady.compute);
     double exposed_s = casync::to_seconds(steady.period) - compute_s;
-    if (machines != Machines::kNominal) {
+    if (speed != Speed::kNominal) {
       const sim::Interval range = exposed_in(steady);
-      exposed_s = machines == Machines::kFast ? range.p10_s : range.p90_s;
+      exposed_s = speed == Speed::kFast ? range.p10_s : range.p90_s;
     }
     return sim::share_of_compute(compute_s, exposed_s);
   }
 
  private:
-  /// Slices that differ by some elements are taken to be alike: one node is simulated for all.
+  /// Folds even if slices differ by some elements: one node is simulated for all.
   static sim::Fold folding(const sim::Scenario& scenario) {
     const bool possible = sim::foldability(scenario).kind != casync::Foldability::kImpossible;
     return possible ? sim::Fold::kAlways : sim::Fold::kNever;
@@ -66,15 +66,12 @@ class Utilisation {
   double steps_;
 };
 
-/// The least bandwidth in kLeast … kMost with that utilisation, which more bandwidth does not
-/// lower; none: not even kMost has it.
-std::optional<double> least(Utilisation& utilisation, double wanted, Machines machines,
-                            double guess) {
-  const auto reaches = [&](double bandwidth) {
-    return utilisation.at(bandwidth, machines) >= wanted;
-  };
-  // Ends of an interval are near what is between them.
-  const bool nominal = machines == Machines::kNominal;
+/// Lowest bandwidth in kLeast … kMost with at least that utilisation, which must not fall with more
+/// bandwidth; none: even kMost is too low.
+std::optional<double> least(Utilisation& utilisation, double wanted, Speed speed, double guess) {
+  const auto reaches = [&](double bandwidth) { return utilisation.at(bandwidth, speed) >= wanted; };
+  // Ends of an interval are close to the nominal value.
+  const bool nominal = speed == Speed::kNominal;
   const double step = nominal ? 4 : 1.5;
   double low = guess, high = guess;
   if (reaches(guess)) {
@@ -90,7 +87,7 @@ std::optional<double> least(Utilisation& utilisation, double wanted, Machines ma
       high = std::min(kMost, high * step);
     } while (!reaches(high));
   }
-  const double precision = nominal ? kPrecision : kPrecisionOfEnds;
+  const double precision = nominal ? kBandwidthPrecision : kPrecisionOfEnds;
   while (high > low * (1 + precision)) {
     const double middle = std::sqrt(low * high);
     (reaches(middle) ? high : low) = middle;
@@ -98,7 +95,7 @@ std::optional<double> least(Utilisation& utilisation, double wanted, Machines ma
   return high;
 }
 
-/// What more bandwidth does not shorten.
+/// Times that more bandwidth does not shorten.
 std::string rest(const costs::Cluster& cluster) {
   std::string text = "latency, overheads of messages and codecs";
   if (cluster.gpus_per_node > 1) {
@@ -124,16 +121,16 @@ std::vector<RequiredBandwidth> required_bandwidths(const sim::Scenario& scenario
   for (const double wanted : utilizations) {
     RequiredBandwidth row{
         .utilization = wanted, .bits_per_s = {}, .bits_per_s_p10 = {}, .bits_per_s_p90 = {}};
-    const std::optional<double> found = least(utilisation, wanted, Machines::kNominal, guess);
+    const std::optional<double> found = least(utilisation, wanted, Speed::kNominal, guess);
     row.bits_per_s = bits(found);
     if (found) {
       guess = *found;
-      row.bits_per_s_p10 = bits(least(utilisation, wanted, Machines::kFast, *found));
-      row.bits_per_s_p90 = bits(least(utilisation, wanted, Machines::kSlow, *found));
+      row.bits_per_s_p10 = bits(least(utilisation, wanted, Speed::kFast, *found));
+      row.bits_per_s_p90 = bits(least(utilisation, wanted, Speed::kSlow, *found));
     } else {
       row.reason =
           fmt::format("{:.1f} % at any bandwidth: the rest is {}",
-                      100 * utilisation.at(kMost, Machines::kNominal), rest(scenario.cluster));
+                      100 * utilisation.at(kMost, Speed::kNominal), rest(scenario.cluster));
     }
     rows.push_back(std::move(row));
   }

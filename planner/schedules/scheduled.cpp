@@ -24,7 +24,7 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, sim::Transfe
   AffordableScenario how =
       required_scenario(problem, {.plan = found.plan, .transfer_order = order}, "simulate");
   sim::Scenario& scenario = how.scenario;
-  // The search's end is not this simulation's.
+  // The search's time limit does not apply to this simulation.
   scenario.stop = [flag = problem.limits.interrupted] { return flag.is_set(); };
   const casync::TaskGraph graph = sim::expand(scenario, how.fold).graph;
   const sim::Result result = sim::simulate(scenario, graph, sim::Timelines::kRecorded);
@@ -57,7 +57,7 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, sim::Transfe
 
 namespace {
 
-/// In the order in which it counts.
+/// Losses in the order of their importance.
 auto what_is_given_up(const ScheduledPlan& plan) {
   return std::tie(plan.steps, plan.late, plan.given_up);
 }
@@ -108,11 +108,17 @@ std::string does_not_fit(std::int64_t bytes, std::int64_t memory_bytes) {
                      io::format_amount(memory_bytes, 3));
 }
 
-void refuse_memory(std::int64_t least_bytes) {
+void refuse_memory(std::int64_t least_bytes, std::int64_t activation_bytes) {
+  const std::string activations =
+      activation_bytes == 0
+          ? "without activations"
+          : fmt::format(
+                "and {} of activations, which `checkpoint` full or a smaller `batch` reduce",
+                io::format_amount(activation_bytes, 3));
   throw io::InputError(
-      fmt::format("nothing fits into `gpu_memory`: {} at least, without activations; give more "
-                  "GPUs, `schedule` fsdp, an `optimizer` with less state, or more memory",
-                  io::format_amount(least_bytes)));
+      fmt::format("nothing fits into `gpu_memory`: {} at least, {}; give more GPUs, `schedule` "
+                  "fsdp, an `optimizer` with less state, or more memory",
+                  io::format_amount(least_bytes), activations));
 }
 
 std::string reason_against(const ScheduledPlan& plan, const ScheduledPlan& chosen,

@@ -16,14 +16,11 @@
 namespace hipress::planner {
 namespace {
 
-/// All that a fragment may be sent as: raw, and each algorithm that the plan can say, which it is
-/// given, in each number of partitions.
+/// Options of a fragment: raw, and each algorithm of slices, with every number of partitions. Adds
+/// these algorithms to the plan.
 std::vector<casync::Decision> options_of_fragments(const Problem& problem, casync::Plan& plan) {
   if (sends_raw_alone(plan.topology)) return {};
-  for (const std::string& name : of_slices(problem.algorithms)) {
-    const auto has = [&](const casync::Algorithm& one) { return one.name == name; };
-    if (std::ranges::none_of(plan.algorithms, has)) plan.algorithms.push_back(algorithm(name));
-  }
+  for (const std::string& name : of_slices(problem.algorithms)) place_in(plan.algorithms, name);
   std::vector<casync::Decision> options;
   const auto nodes = static_cast<std::int32_t>(problem.nodes);
   for (std::int8_t a = casync::kRaw; a < static_cast<int>(plan.algorithms.size()); ++a) {
@@ -68,7 +65,7 @@ class FragmentSearch {
 
   bool has_time() const { return !budget_.interrupted() && budget_.share() < 1; }
 
-  /// Simulated time of a step; empty if the topology cannot carry the plan or no time is left.
+  /// Simulated time of a step; empty if the topology cannot carry the plan or if no time is left.
   std::optional<double> step_s(const casync::Plan& plan) {
     try {
       budget_.count(1);
@@ -83,7 +80,7 @@ class FragmentSearch {
     }
   }
 
-  /// Takes a plan that is shorter by more than the tolerance; the first whatever it takes.
+  /// Takes a plan that is faster by more than the tolerance. The first plan is always taken.
   bool consider(casync::Plan plan) {
     const std::optional<double> time_s = step_s(plan);
     if (!time_s) return false;
@@ -93,7 +90,7 @@ class FragmentSearch {
     return true;
   }
 
-  /// Rules in the order of what they give up.
+  /// Tries the rules in the order of their losses.
   void start_in(const std::string& topology) {
     Problem in_topology = problem_;
     in_topology.topology = topology;
@@ -113,7 +110,7 @@ class FragmentSearch {
     try_rule(rules::all);
   }
 
-  /// Fragment by fragment, until none gets better.
+  /// Improves one fragment at a time, until none gets better.
   void improve() {
     const std::vector<casync::Decision> options = options_of_fragments(problem_, best_->plan);
     for (bool better = true; better && has_time();) {
@@ -145,7 +142,7 @@ std::vector<casync::Plan> other_fragments(const Problem& problem, const casync::
   const casync::Decision& now = plan.decisions[gradient];
   std::vector<casync::Plan> others;
   for (const casync::Decision& option : options_of_fragments(problem, base)) {
-    if (option.algorithm == now.algorithm && option.partitions == now.partitions) continue;
+    if (option == now) continue;
     set(others.emplace_back(base), part_of, part_of[gradient], option);
   }
   for (casync::Plan& one : others) one.algorithms = base.algorithms;

@@ -16,8 +16,8 @@ bool few_tasks(const Problem& problem) {
          kMaxExactTasks;
 }
 
-/// Options with K = N, or where there are none the first; those that send it as it is first. Of
-/// factors that may be too small for K = N, the last.
+/// Options with K = N, raw ones first; if there are none, the first option. For factors too small
+/// for K = N, the last option.
 std::vector<std::uint16_t> whole_options(const Problem& problem, const Choices& choices,
                                          const std::vector<casync::Decision>& options) {
   const auto is_whole = [&](const casync::Decision& option) {

@@ -10,7 +10,7 @@
 namespace hipress::planner {
 namespace {
 
-/// The same order everywhere, which std::shuffle does not promise.
+/// Shuffles in the same order on all platforms, which std::shuffle does not guarantee.
 template <class Element>
 void shuffle(std::vector<Element>& elements, Neighbourhoods::Draws& draws) {
   for (std::size_t i = elements.size(); i > 1; --i)
@@ -18,8 +18,8 @@ void shuffle(std::vector<Element>& elements, Neighbourhoods::Draws& draws) {
 }
 
 constexpr std::size_t kMaxClasses = 48;
-constexpr std::size_t kPairsPerGradient = 4;   // that are drawn
-constexpr std::size_t kMaxListedPairs = 1500;  // up to which all are tried instead
+constexpr std::size_t kPairsPerGradient = 4;   // drawn pairs
+constexpr std::size_t kMaxListedPairs = 1500;  // up to here all pairs are tried
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Neighbourhoods::Neighbourhoods(const Problem& problem, const Choices& choices) :
   for (std::uint32_t scheme = 0; scheme < choices.schemes.size(); ++scheme) {
     if (choices.schemes[scheme].batch.threshold_bytes == 0) schemes_.push_back(scheme);
   }
-  // By size; where there are too many, by its power of two.
+  // Classes by size; by its power of two if there are too many.
   const std::vector<std::uint32_t> order = casync::backward_order(problem.model);
   std::map<std::int64_t, std::vector<std::uint32_t>, std::greater<>> by_size;
   for (const std::uint32_t g : order) by_size[problem.model.gradients[g].elements].push_back(g);
@@ -49,10 +49,7 @@ Neighbourhoods::Neighbourhoods(const Problem& problem, const Choices& choices) :
     SizeClass& one = classes_.emplace_back(SizeClass{gradients, {}});
     for (const std::uint32_t g : gradients) {
       for (const casync::Decision& decision : choices.gradients[g]) {
-        const auto same = [&](const casync::Decision& known) {
-          return known.algorithm == decision.algorithm && known.partitions == decision.partitions;
-        };
-        if (std::none_of(one.decisions.begin(), one.decisions.end(), same)) {
+        if (std::ranges::find(one.decisions, decision) == one.decisions.end()) {
           one.decisions.push_back(decision);
         }
       }
@@ -75,13 +72,8 @@ std::span<const Neighbourhoods::Row> Neighbourhoods::rows() {
 
 std::int32_t Neighbourhoods::find(std::size_t g, const casync::Decision& decision) const {
   const std::vector<casync::Decision>& options = choices_.gradients[g];
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    if (options[i].algorithm == decision.algorithm &&
-        options[i].partitions == decision.partitions) {
-      return static_cast<std::int32_t>(i);
-    }
-  }
-  return -1;
+  const auto found = std::ranges::find(options, decision);
+  return found == options.end() ? -1 : static_cast<std::int32_t>(found - options.begin());
 }
 
 Move Neighbourhoods::set(const Candidate& candidate, const SizeClass& size, std::size_t first,

@@ -22,33 +22,34 @@ struct Move {
 
 Candidate apply(const Move& move, const Candidate& candidate);
 
-/// What moves are made from: gradients of one size, as backward completes them.
+/// Neighbourhoods of a candidate. Gradients of equal size are treated together, in the order of
+/// backward.
 class Neighbourhoods {
  public:
   Neighbourhoods(const Problem& problem, const Choices& choices);
 
-  /// Moves of a sort that lead from `candidate` to others, in an order drawn with `draws`.
+  /// Kind of move: makes moves from `candidate`, in an order drawn with `draws`.
   using Draws = std::mt19937_64;
   struct Row {
     std::string_view name;
     std::string_view help;
     std::vector<Move> (Neighbourhoods::*moves)(const Candidate& candidate, Draws& draws) const;
   };
-  /// The sorts in the order in which they are worth trying; adding one is one row.
+  /// Kinds of moves, the most promising first; adding one is one row.
   static std::span<const Row> rows();
 
-  /// A random move that is worth to go on from where no single move is.
+  /// A random move out of a local optimum.
   Move kick(const Candidate& candidate, Draws& draws) const;
 
-  /// The option of gradient g that decides the same, or -1.
+  /// Index of the option of gradient g with the same decision, or -1.
   std::int32_t find(std::size_t g, const casync::Decision& decision) const;
-  /// Schemes without batches, which simulations from patterns can tell apart.
+  /// Schemes without batches, which pattern simulations can tell apart.
   const std::vector<std::uint32_t>& schemes() const { return schemes_; }
 
  private:
   struct SizeClass {
-    std::vector<std::uint32_t> gradients;     ///< as backward completes them
-    std::vector<casync::Decision> decisions;  ///< that all or some of them may take
+    std::vector<std::uint32_t> gradients;     ///< in the order of backward
+    std::vector<casync::Decision> decisions;  ///< open to at least one of them
   };
   std::vector<Move> scheme_moves(const Candidate& candidate, Draws& draws) const;
   std::vector<Move> class_moves(const Candidate& candidate, Draws& draws) const;
@@ -56,11 +57,11 @@ class Neighbourhoods {
   std::vector<Move> single_moves(const Candidate& candidate, Draws& draws) const;
   std::vector<Move> pair_moves(const Candidate& candidate, Draws& draws) const;
 
-  /// Two gradients, each to anything; empty where these are too many.
+  /// Moves of two gradients to any options; empty if there are too many.
   std::vector<Move> all_pairs(const Candidate& candidate) const;
 
-  /// All of `gradients` from `first` to before `last` decide this, if they can; empty if nothing
-  /// changes.
+  /// Sets gradients `first` to `last` - 1 of the class to `decision` if they have that option;
+  /// empty if nothing changes.
   Move set(const Candidate& candidate, const SizeClass& size, std::size_t first, std::size_t last,
            const casync::Decision& decision) const;
 

@@ -7,7 +7,6 @@
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
 #include "planner/rules/secopa.hpp"
-#include "planner/search/exhaustive.hpp"
 #include "planner/search/fragments.hpp"
 #include "planner/search/greedy.hpp"
 #include "planner/search/shards.hpp"
@@ -28,23 +27,15 @@ constexpr std::array kSearches = {
               .help = "everything together, by the simulated iteration time",
               .search = search_timeline,
               .simulates = true,
-              .optimises = true,
-              .has_budget = true},
-    SearchRow{.name = "exhaustive",
-              .help = "the proven best of a small problem: raw or compressed, K = 1 or N",
-              .search = search_exhaustive,
-              .simulates = true,
-              .optimises = true,
-              .choices = exhaustive_choices},
+              .optimises = true},
 };
 
-/// Searches of schedules, which have no name for users.
+/// Searches for schedules; users cannot name them.
 constexpr SearchRow kFragments = {.name = "fragments",
                                   .help = "fragment by fragment, by the simulated period",
                                   .search = search_fragments,
                                   .simulates = true,
                                   .optimises = true,
-                                  .has_budget = true,
                                   .has_options = false,
                                   .others = other_fragments};
 constexpr SearchRow kShards = {.name = "shards",
@@ -52,7 +43,6 @@ constexpr SearchRow kShards = {.name = "shards",
                                .search = search_shards,
                                .simulates = true,
                                .optimises = true,
-                               .has_budget = true,
                                .has_options = false,
                                .others = other_shards};
 

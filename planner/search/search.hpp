@@ -17,24 +17,21 @@ struct SearchRow {
   std::string_view name;
   std::string_view help;
   SearchResult (*search)(const Problem& problem);
-  bool simulates = false;  ///< it asks Problem::machines
-  /// Passes polish its plan, which is never to be worse than a baseline, and Limits::interrupted
-  /// ends it.
+  bool simulates = false;  ///< requires Problem::machines
+  /// Runs until Limits::budget_s or evaluations are used, or Limits::interrupted. Passes polish its
+  /// plan, which must not be worse than any baseline.
   bool optimises = false;
-  bool has_budget = false;  ///< it goes on until Limits::budget_s or evaluations are used
-  bool has_options = true;  ///< passes, explanations and the general bound know its option set
-  /// Without an option set: plans that decide otherwise for what is decided together with a
-  /// gradient (its layer, its fragment), all else alike.
+  bool has_options = true;  ///< has an option set, for passes, explanations and the general bound
+  /// For searches without an option set: plans that differ from `plan` only in the unit decided
+  /// together with the gradient (its layer, its fragment).
   std::vector<casync::Plan> (*others)(const Problem& problem, const casync::Plan& plan,
                                       std::uint32_t gradient) = nullptr;
-  /// What it chooses from; null: make_choices().
-  Choices (*choices)(const Problem& problem) = nullptr;
 };
 
 std::span<const SearchRow> searches();
 
-/// The search for plans of a schedule: the problem's own where every step averages all gradients
-/// (`name`, a row of searches()), else the schedule's. io::InputError as find_search().
+/// Search for a schedule: the row `name` of searches() if every step averages all gradients, else
+/// the schedule's own. io::InputError as find_search().
 const SearchRow& search_for(const casync::Schedule& schedule, std::string_view name);
 
 /// The row with that name; io::InputError that lists the names.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "costs/fabric.hpp"
 #include "costs/levels.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/bound/shard_bound.hpp"
@@ -20,21 +21,19 @@
 namespace hipress::planner {
 namespace {
 
-/// What a layer is sent as: indices into the plan's algorithms.
+/// Forms of a layer's gather and reduction: indices into the plan's algorithms.
 struct Forms {
   std::int8_t gather = casync::kRaw;
   std::int8_t reduce = casync::kRaw;
 };
 
-/// Of an algorithm in the plan, which has it then.
-std::int8_t place_of(const std::string& name, casync::Plan& plan) {
-  const auto found = std::ranges::find(plan.algorithms, name, &casync::Algorithm::name);
-  if (found != plan.algorithms.end()) {
-    return static_cast<std::int8_t>(found - plan.algorithms.begin());
-  }
-  const std::int8_t place = plans::next_place(plan.algorithms, name);
-  plan.algorithms.push_back(algorithm(name));
-  return place;
+/// True if some reduction exchanges messages, as those with codecs do.
+bool exchanges_any(const casync::Plan& plan) {
+  return std::ranges::any_of(plan.decisions, [&](const casync::Decision& decision) {
+    const casync::Algorithm* const algorithm =
+        casync::algorithm_at(plan.algorithms, decision.algorithm);
+    return algorithm != nullptr && !algorithm->half_precision;
+  });
 }
 
 class ShardSearch {
@@ -67,8 +66,13 @@ class ShardSearch {
     for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
       give_up_less(layer, limit_s);
     }
+    std::vector<std::string> diagnostics;
+    if (plan_.exchange_within > 1 && exchanges_any(plan_)) {
+      diagnostics.push_back(
+          costs::describe_exchange(table_.sharding->shards(plan_.nodes), plan_.exchange_within));
+    }
     return {.plan = std::move(plan_),
-            .diagnostics = {},
+            .diagnostics = std::move(diagnostics),
             .evaluations = budget_.used(),
             .complete = !budget_.interrupted(),
             .lower_bound_s = bound_s};
@@ -77,7 +81,7 @@ class ShardSearch {
  private:
   bool has_time() const { return !budget_.interrupted() && budget_.share() < 1; }
 
-  /// Infinity where there is no time left to simulate the plan.
+  /// Simulated time of a step; infinity if no time is left.
   double step_s(const casync::Plan& plan) {
     budget_.count(1);
     try {
@@ -87,28 +91,30 @@ class ShardSearch {
     }
   }
 
-  /// The same of a plan that fits into the memory of a GPU; infinity of others.
+  /// step_s() of a plan that fits into the memory of a GPU; infinity for others.
   double time_of(const casync::Plan& plan) {
     return fits(problem_, plan) ? step_s(plan) : std::numeric_limits<double>::infinity();
   }
 
-  /// The problem's algorithms, by what they can be for.
+  /// Sorts the problem's algorithms by their use in gathers and reductions.
   void list_algorithms() {
     for (const std::string& name : problem_.algorithms) {
       if (!may_reduce(name)) continue;
-      const std::int8_t place = place_of(name, plan_);
+      const std::int8_t place = place_in(plan_.algorithms, name);
       reductions_.push_back(place);
       if (may_gather(problem_, name)) gathers_.push_back(place);
     }
   }
 
-  /// Neighbours that exchange shards first: all at once, or those of a host.
+  /// Sizes of the groups that exchange shards first: 1, and all nodes of a host.
   std::vector<std::uint32_t> exchanges() const {
     const costs::Cluster& cluster = problem_.machines->cluster;
     const std::uint32_t each = costs::nodes_per_host(cluster);
     const std::uint32_t shards = table_.sharding->shards(problem_.nodes);
     const bool of_hosts = cluster.host_link && each > 1 && each < shards && shards % each == 0;
-    return of_hosts ? std::vector{1u, each} : std::vector{1u};
+    if (!of_hosts) return {1u};
+    // An exchange among all GPUs at once must be worth its bytes between hosts.
+    return costs::rails(cluster) > 1 ? std::vector{each, 1u} : std::vector{1u, each};
   }
 
   void set(casync::Plan& plan, std::uint32_t layer, Forms forms) const {
@@ -141,7 +147,7 @@ class ShardSearch {
     }
   }
 
-  /// A layer goes raw where the step then takes no longer than that.
+  /// Makes parts of the layer raw if the step then stays within `limit_s`.
   void give_up_less(std::uint32_t layer, double limit_s) {
     Forms now = forms_of(layer);
     if (now.gather == raw_[layer].gather) now.gather = casync::kRaw;
@@ -168,11 +174,11 @@ class ShardSearch {
   Budget budget_;
   casync::Plan plan_;
   double time_s_ = 0;
-  std::vector<Forms> raw_;  // per layer, what it is sent as without compression
+  std::vector<Forms> raw_;  // uncompressed form, per layer
   std::vector<std::int8_t> gathers_, reductions_;
 };
 
-/// Why the groups of neighbours, or those of their replicas, are not alike; empty: they are.
+/// Reason why the groups of shards or of their replicas differ; empty: they are alike.
 std::string refusal_of_groups(const Problem& gpus, const casync::Sharding& sharding) {
   const std::uint32_t shards = sharding.shards(gpus.nodes);
   const std::array<std::pair<std::uint32_t, std::uint32_t>, 3> groups = {
@@ -211,9 +217,19 @@ void send_as_stored(const models::Model& model, casync::Plan& plan) {
     const std::string& cast = casts[layer_of[g]];
     if (cast.empty()) continue;
     for (std::int8_t* const form : {&plan.gathers[g], &plan.decisions[g].algorithm}) {
-      if (*form == casync::kRaw) *form = place_of(cast, plan);
+      if (*form == casync::kRaw) *form = place_in(plan.algorithms, cast);
     }
   }
+}
+
+std::string exchange_within_hosts(const models::Model& model, const costs::Cluster& cluster,
+                                  casync::Plan& plan) {
+  const std::uint32_t each = costs::rails(cluster);
+  if (each == 1 || plan.exchange_within > 1 || !plan.schedule.row().sharded) return {};
+  const std::uint32_t shards = plan.schedule.timetable(model).sharding->shards(plan.nodes);
+  if (!exchanges_any(plan) || each >= shards || shards % each != 0) return {};
+  plan.exchange_within = each;
+  return costs::describe_exchange(shards, each);
 }
 
 std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& schedule) {
@@ -239,7 +255,7 @@ std::vector<casync::Plan> other_shards(const Problem& problem, const casync::Pla
   std::vector<std::int8_t> gathers = {casync::kRaw}, reductions = {casync::kRaw};
   for (const std::string& name : problem.algorithms) {
     if (!may_reduce(name)) continue;
-    reductions.push_back(place_of(name, base));
+    reductions.push_back(place_in(base.algorithms, name));
     if (may_gather(problem, name)) gathers.push_back(reductions.back());
   }
   const std::vector<std::uint32_t> layer_of = plan.schedule.timetable(problem.model).part_of;

@@ -15,30 +15,35 @@ namespace hipress::planner {
 /// lossless codec. Others rely on error feedback, which gathers do not have.
 bool may_gather(const Problem& problem, const std::string& algorithm);
 
-/// True if reductions of gradients may be compressed with this algorithm: its messages, of one
-/// shard each, do not depend on the other shards.
+/// True if reductions of gradients may be compressed with this algorithm: each shard's message must
+/// not depend on the other shards.
 bool may_reduce(const std::string& algorithm);
 
-/// Why the schedule is impossible on the problem's nodes; empty: it is possible.
+/// Reason why the schedule is impossible on the problem's nodes; empty: it is possible.
 std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& schedule);
 
-/// Lets a plan that sends its shards in messages cast what it leaves raw of layers in half
-/// precision, since raw messages are fp32. Any other plan stays as it is.
+/// Casts the raw half-precision layers of a plan that sends its shards in messages, since raw
+/// messages are fp32. Other plans stay as they are.
 void send_as_stored(const models::Model& model, casync::Plan& plan);
 
-/// The fastest plan that two passes find for a sharded schedule. The first tries every pair of a
-/// form for all gathers and a form for all reductions: raw, or one of the problem's algorithms
-/// (gathers: those of may_gather(), reductions: of may_reduce()). A pair replaces the best before
-/// it if it is faster by more than the tolerance; raw comes first. The second pass makes gathers,
-/// reductions or both of one layer after the other raw, as long as the step stays within the
-/// tolerance of the time that the first found.
+/// Finds a fast plan for a sharded schedule in two passes. The first tries every pair of forms for
+/// all gathers and all reductions: raw, or one of the problem's algorithms that may_gather() or
+/// may_reduce() allows. A pair replaces the best one so far if it is faster by more than the
+/// tolerance; raw comes first. The second pass goes through the layers and makes gathers,
+/// reductions or both raw, if the step stays within the tolerance of the first pass's time.
 ///
-/// Shards travel by Problem::shards_by. Where they travel as messages, raw is what send_as_stored()
-/// makes of it, and no bound is known. Where hosts have several nodes and hold whole groups of
-/// them, compressed reductions may be exchanged within hosts first. `problem` is a GpuProblem's.
+/// Shards travel by Problem::shards_by. If they travel as messages, send_as_stored() defines raw,
+/// and no bound is known. If hosts have several nodes and hold whole groups of them, compressed
+/// reductions may be exchanged within hosts first. `problem` must be a GpuProblem's.
 SearchResult search_shards(const Problem& problem);
 
-/// Plans that gather or reduce the gradient's layer in another form, all else as in `plan`.
+/// Makes the compressed reductions of a plan exchange within hosts first, if hosts have several
+/// cards and hold equal parts of the shards: an exchange among all GPUs at once sends many times
+/// the bytes between hosts. Returns this reason as a sentence; empty if the plan is unchanged.
+std::string exchange_within_hosts(const models::Model& model, const costs::Cluster& cluster,
+                                  casync::Plan& plan);
+
+/// Plans that gather or reduce the gradient's layer in another form, otherwise the same as `plan`.
 std::vector<casync::Plan> other_shards(const Problem& problem, const casync::Plan& plan,
                                        std::uint32_t gradient);
 

@@ -15,8 +15,8 @@ Candidate first_options(const StartContext& context) {
   return {context.scheme, std::vector<std::uint16_t>(context.choices.gradients.size(), 0)};
 }
 
-/// The option of a gradient that uses the algorithm, or its own raw form, with the K nearest to N;
-/// its first where there is none.
+/// Option of a gradient with this algorithm (or its own raw form) and the K nearest to N; 0 if it
+/// has none.
 std::uint16_t nearest(const StartContext& context, std::size_t g, std::int8_t algorithm) {
   const std::vector<casync::Decision>& options = context.choices.gradients[g];
   std::uint16_t best = 0;
@@ -31,7 +31,7 @@ std::uint16_t nearest(const StartContext& context, std::size_t g, std::int8_t al
   return best;
 }
 
-/// Every gradient of at least so many elements compressed with one algorithm.
+/// Compresses every gradient of at least `elements` elements with one algorithm.
 Candidate compressed_from(const StartContext& context, std::int8_t algorithm,
                           std::int64_t elements) {
   Candidate candidate = first_options(context);
@@ -57,7 +57,7 @@ std::vector<Candidate> thresholds(const StartContext& context) {
   return candidates;
 }
 
-/// What the baselines decide, as far as it is among the options.
+/// Candidates from the baselines' decisions, where the option set has them.
 std::vector<Candidate> of_baselines(const StartContext& context) {
   std::vector<Candidate> candidates;
   Problem problem = context.problem;
@@ -69,13 +69,10 @@ std::vector<Candidate> of_baselines(const StartContext& context) {
     for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
       casync::Decision decision = plan.decisions[g];
       if (decision.algorithm != casync::kRaw) {
-        const auto& algorithms = context.choices.algorithms;
         const auto& name = plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
-        const auto found =
-            std::find_if(algorithms.begin(), algorithms.end(),
-                         [&](const casync::Algorithm& known) { return known.name == name; });
-        if (found == algorithms.end()) continue;
-        decision.algorithm = static_cast<std::int8_t>(found - algorithms.begin());
+        const auto found = plans::find_algorithm(context.choices.algorithms, name);
+        if (!found) continue;
+        decision.algorithm = *found;
       }
       const std::int32_t option = context.neighbourhoods.find(g, decision);
       if (option >= 0) candidate.options[g] = static_cast<std::uint16_t>(option);
@@ -90,8 +87,8 @@ std::vector<Candidate> greedy(const StartContext& context) {
                            context.evaluations)};
 }
 
-/// Where ports are the bottleneck, options that send least are best, where codecs are, those that
-/// code least: for some prices of both, every gradient takes its cheapest option.
+/// Takes each gradient's cheapest option at several prices of port and codec time. The best options
+/// send least if ports are the bottleneck, and code least if codecs are.
 std::vector<Candidate> prices(const StartContext& context) {
   std::vector<Candidate> candidates;
   for (const double price : {0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98}) {
@@ -111,7 +108,7 @@ std::vector<Candidate> prices(const StartContext& context) {
   return candidates;
 }
 
-/// What the lower bound's linear program takes most of, for every gradient.
+/// Most used option of every gradient in the solution of the lower bound's linear program.
 std::vector<Candidate> of_bound(const StartContext& context) {
   Choices choices = context.choices;
   choices.schemes = {context.choices.schemes[context.scheme]};
@@ -124,9 +121,9 @@ std::vector<Candidate> of_bound(const StartContext& context) {
 constexpr std::array kStarts = {
     Start{"prices", "each gradient's cheapest option at some prices of ports and codecs", prices},
     Start{"none", "nothing compressed", none},
-    Start{"bound", "what the lower bound on all plans suggests", of_bound, true},
+    Start{"bound", "suggestions of the lower bound on all plans", of_bound, true},
     Start{"thresholds", "compressed from some sizes on, with each algorithm", thresholds},
-    Start{"baselines", "what the baselines decide, SeCoPa's among them", of_baselines},
+    Start{"baselines", "decisions of the baselines, SeCoPa's among them", of_baselines},
     Start{"greedy", "one gradient after the other", greedy},
 };
 

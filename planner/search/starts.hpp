@@ -10,23 +10,23 @@
 
 namespace hipress::planner {
 
-/// What a start is made from.
+/// Input of a start.
 struct StartContext {
   const Problem& problem;
   const Choices& choices;
   const Neighbourhoods& neighbourhoods;
   Evaluator& evaluator;
-  std::uint32_t scheme;               ///< with nothing but a topology
-  const std::function<bool()>& stop;  ///< a start that simulates asks it now and then
+  std::uint32_t scheme;               ///< scheme with a topology only
+  const std::function<bool()>& stop;  ///< polled by starts that simulate
   std::int64_t& evaluations;
 };
 
-/// Plans that a search begins with. Adding one is one function and one row.
+/// Source of plans that a search begins with. Adding one is one function and one row.
 struct Start {
   std::string_view name;
   std::string_view help;
   std::vector<Candidate> (*make)(const StartContext& context);
-  /// Worth a simulation on the network asked for, however the search's own simulations find it.
+  /// Simulate on the requested network even if the search's own simulations rank it low.
   bool for_any_network = false;
 };
 std::span<const Start> starts();

@@ -14,29 +14,32 @@
 namespace hipress::planner {
 namespace {
 
-// Shares of the budget after which something is over.
+// Shares of the budget at which phases end.
 constexpr double kGreedyShare = 0.15;
 constexpr double kStartShare = 0.4;
-constexpr double kSearchShare = 0.9;  // the rest simulates on the network asked for,
-constexpr double kOwnSearchShare =
-    0.75;  // of which there is more where that is not the search's own
+constexpr double kSearchShare = 0.9;      // the rest simulates on the requested network
+constexpr double kOwnSearchShare = 0.75;  // the same if that is not the search's own
 
-constexpr std::size_t kBatch = 8;  // candidates that are simulated at once, for any number of jobs
-constexpr std::size_t kFirstStarts = 4;  // that local search begins with, before it is kicked
+constexpr std::size_t kBatch = 8;        // candidates simulated at once, for any number of jobs
+constexpr std::size_t kFirstStarts = 4;  // starts of local search before the first kick
 constexpr std::size_t kVerifiedStarts = 12;
-constexpr double kExactTask_s = 4e-7;  // that a task takes on network port, until one was timed
-constexpr double kFirstTask_s = 1e-6;  // the same on the network asked for, until one was timed
+constexpr double kExactTask_s = 4e-7;  // per task on network port, until one was timed
+constexpr double kFirstTask_s = 1e-6;  // the same on the requested network
 constexpr std::size_t kFinalists = 4;
-constexpr double kMinExactRuns = 150;  // that the budget must allow for a local search with them
-constexpr std::size_t kMaxExactSteps = 50000;  // the same, with a budget in evaluations
-constexpr double kWorthLooking = 1.03;  // coarse time over the best's, up to which to look closely
-constexpr std::size_t kLookDirectly = 4;  // exact over coarse steps, up to which not to look first
-constexpr double kWarmth = 0.02;  // how much worse a local optimum may be to go on from, at first
+// Least number of affordable exact simulations for a local search with them.
+constexpr double kMinExactRuns = 150;
+constexpr std::size_t kMaxExactSteps = 50000;  // the same for a budget in evaluations
+// Largest ratio of a candidate's coarse time to the best one's for an exact simulation.
+constexpr double kWorthLooking = 1.03;
+// Largest ratio of exact to coarse steps for simulating exactly without a coarse filter.
+constexpr std::size_t kLookDirectly = 4;
+// Accepted relative increase in the next local optimum, at the beginning.
+constexpr double kWarmth = 0.02;
 
-/// Whether candidates are simulated from coarse patterns or exactly.
+/// Detail of simulations: coarse patterns or exact.
 enum class Detail : std::uint8_t { kCoarse, kExact };
 
-/// A candidate from which search goes on.
+/// Starting point of the local search.
 struct Incumbent {
   Candidate candidate;
   std::int64_t time = kNever;         ///< at its detail
@@ -68,7 +71,7 @@ class TimelineSearch {
       begun_ = true;
       if (!problem_.model.gradients.empty() && problem_.nodes > 1) iterate();
     } catch (const sim::Stopped&) {
-      // What was found until then is the result.
+      // The best candidates until then are the result.
     }
     return finish();
   }
@@ -76,10 +79,10 @@ class TimelineSearch {
  private:
   struct Found {
     Candidate candidate;
-    std::int64_t time;  ///< exact where that can be had, else coarse
+    std::int64_t time;  ///< exact if possible, else coarse
   };
 
-  /// Whether a simulation that runs is given up: the first start's never is, so that there is a
+  /// True if a running simulation is to be aborted. The first start's never is, so that there is a
   /// plan.
   bool stops() const {
     constexpr double kLate = 1.25;  // an exact simulation may take longer than expected
@@ -94,7 +97,7 @@ class TimelineSearch {
     return detail == Detail::kCoarse ? evaluator_.coarse(candidate) : evaluator_.exact(candidate);
   }
 
-  /// Times of candidates up to `limit`; beyond, kNever.
+  /// Times of the candidates; kNever if above `limit`.
   std::vector<std::int64_t> times(Detail detail, const std::vector<Candidate>& candidates,
                                   std::int64_t limit, const Recording* base) {
     std::vector<PatternGraph> schedules;
@@ -118,7 +121,7 @@ class TimelineSearch {
     return incumbent;
   }
 
-  /// Simulates a candidate as exactly as can be, and remembers it if it is among the best.
+  /// Simulates a candidate as exactly as possible, and keeps it if it is among the best.
   std::int64_t verify(const Candidate& candidate) {
     for (const Found& known : pool_) {
       if (known.candidate == candidate) return known.time;
@@ -150,7 +153,7 @@ class TimelineSearch {
     if (best) report();
   }
 
-  /// On the network asked for; kNever if that is too much.
+  /// Time on the requested network, in ps; kNever if too expensive.
   std::int64_t asked_for(const Candidate& candidate) {
     const casync::Plan plan = make_plan(problem_, choices_, candidate.scheme, candidate.options);
     const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
@@ -163,7 +166,8 @@ class TimelineSearch {
     return time.iteration_s ? casync::from_seconds(*time.iteration_s).count() : kNever;
   }
 
-  /// Whether the budget is enough for a simulation. Candidates differ much in what that takes.
+  /// True if the budget allows a simulation of the candidate. Durations differ much between
+  /// candidates.
   bool affords(const Candidate& candidate, double task_s) const {
     const casync::Plan plan = make_plan(problem_, choices_, candidate.scheme, candidate.options);
     const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
@@ -179,7 +183,7 @@ class TimelineSearch {
 
   // ---- searching ----
 
-  /// Simulates the starts of every topology; the first of them whatever the budget is.
+  /// Simulates the starts of every topology. The first one runs whatever the budget.
   void begin() {
     const std::function<bool()> stop = [&] { return budget_.over(kGreedyShare); };
     std::int64_t evaluations = 0;
@@ -215,8 +219,8 @@ class TimelineSearch {
     return static_cast<std::size_t>(best - starts_.begin());
   }
 
-  /// The best of the starts from `first` on with every bulk rule, and all of them with the best
-  /// rule: where messages cost more than their bytes, that matters more than gradients' options.
+  /// Combines the best start from `first` on with every bulk rule, and all starts with the best
+  /// rule. If messages cost more than their bytes, this matters more than the gradients' options.
   void group_starts(std::size_t first) {
     const std::size_t last = starts_.size();
     const Candidate best = starts_[best_start(first)].candidate;
@@ -256,12 +260,12 @@ class TimelineSearch {
       const bool first = round < std::min(kFirstStarts, starts_.size());
       Candidate from =
           first ? starts_[round].candidate : apply(neighbourhoods_.kick(current, draws_), current);
-      // Where nodes differ, coarse times are too short; where they all do the same, they are not.
+      // Coarse times are too short if nodes differ, but not if they all do the same.
       const bool rotate = round % 2 == 1;
       if (rotate) from = rotating(std::move(from));
       const std::int64_t used = budget_.used();
       const Found found = search_from(from, rotate);
-      if (budget_.used() == used) budget_.count(1);  // where there is nothing to choose from
+      if (budget_.used() == used) budget_.count(1);  // nothing to choose from
       const double warmth = kWarmth * std::max(0.0, 1 - budget_.share());
       const auto limit =
           current_time == kNever
@@ -276,7 +280,8 @@ class TimelineSearch {
     }
   }
 
-  /// The local optimum that a candidate leads to, at the closest detail that can be afforded.
+  /// Local optimum reached from a candidate, with the most exact simulations that the budget
+  /// allows.
   Found search_from(const Candidate& from, bool rotate) {
     Incumbent coarse = make_incumbent(Detail::kCoarse, from);
     foldable_only_ = rotate;
@@ -296,21 +301,21 @@ class TimelineSearch {
     return {exact.candidate, exact.time};
   }
 
-  /// Local search may take half of what is left of the budget, so that others have their turn.
+  /// Limits local search to half of the remaining budget, so that other starts have time.
   void halve_the_rest() { improve_share_ = (budget_.share() + search_share_) / 2; }
 
   bool rotates(const casync::Decision& decision) const {
     return decision.partitions % static_cast<std::int64_t>(problem_.nodes) == 0;
   }
 
-  /// The move leaves as many nodes with the same work as there were.
+  /// True if all options of the move keep the nodes' work equal.
   bool rotates(const Move& move) const {
     return std::all_of(move.changes.begin(), move.changes.end(), [&](const Move::Change& change) {
       return rotates(choices_.gradients[change.gradient][change.option]);
     });
   }
 
-  /// The same with K = N, or the first multiple of it that there is, wherever it can be.
+  /// Replaces options by K = N, or its first multiple in the option set, where possible.
   Candidate rotating(Candidate candidate) const {
     for (std::size_t g = 0; g < candidate.options.size(); ++g) {
       const std::vector<casync::Decision>& options = choices_.gradients[g];
@@ -327,7 +332,7 @@ class TimelineSearch {
     return candidate;
   }
 
-  /// Whether the budget is enough for a local search with exact simulations.
+  /// True if the budget allows a local search with exact simulations.
   bool affords_exact(const Candidate& candidate) {
     if (!evaluator_.can_be_exact(candidate)) return false;
     if (!budget_.in_evaluations()) {
@@ -342,7 +347,7 @@ class TimelineSearch {
     return steps;
   }
 
-  /// Goes through the neighbourhoods until none has anything better.
+  /// Applies moves until no neighbourhood has an improvement.
   void improve(Detail detail, Incumbent& incumbent) {
     const auto rows = Neighbourhoods::rows();
     std::size_t in_vain = 0;
@@ -355,7 +360,7 @@ class TimelineSearch {
     }
   }
 
-  /// Exact patterns may take much memory.
+  /// Records the incumbent anew. Exact patterns may take much memory, so they are trimmed.
   void refresh(Incumbent& incumbent) {
     evaluator_.trim();
     incumbent.recording = timelines_[0].record(evaluator_.exact(incumbent.candidate));
@@ -383,8 +388,8 @@ class TimelineSearch {
     return improved;
   }
 
-  /// Those that are coarsely not much worse than the incumbent, unless looking exactly costs hardly
-  /// more.
+  /// Filters candidates by coarse time: not much above the incumbent's. Keeps all if exact
+  /// simulations are hardly slower.
   std::vector<Candidate> worth_looking(std::vector<Candidate> candidates,
                                        const Incumbent& incumbent) {
     std::erase_if(candidates,
@@ -404,8 +409,8 @@ class TimelineSearch {
 
   // ---- finishing ----
 
-  /// The best of those found, and of these with batches, on the network asked for. At least one is
-  /// returned; each other one costs a simulation that the budget must have left.
+  /// Simulates the best candidates on the requested network, also with batches, and returns the
+  /// fastest. At least one is returned; each further one needs time in the budget.
   SearchResult finish() {
     if (pool_.empty()) {
       const auto best =
@@ -418,7 +423,7 @@ class TimelineSearch {
     std::int64_t best_time = kNever;
     std::vector<Candidate> finalists;
     if (problem_.machines->network == sim::Network::kPort && evaluator_.can_be_exact(best)) {
-      best_time = front.time;  // that is what the network asked for gives
+      best_time = front.time;  // network port is the requested one
     } else {
       for (const Found& found : pool_) finalists.push_back(found.candidate);
       for (std::size_t i = 0; i < std::min(kFirstStarts, starts_.size()); ++i) {
@@ -443,7 +448,7 @@ class TimelineSearch {
       try {
         descend_on_network(best, best_time);
       } catch (const sim::Stopped&) {
-        // `best` is the best so far.
+        // Keep the best so far.
       }
     }
     SearchResult result = {.plan = make_plan(problem_, choices_, best.scheme, best.options),
@@ -460,8 +465,8 @@ class TimelineSearch {
     return result;
   }
 
-  /// Takes every move that is better on the network asked for until the budget is over: what is
-  /// best where ports serve one message at a time need not be where flows share links.
+  /// Applies every move that is faster on the requested network, until the budget is over. The
+  /// optimum for one message at a time per port may differ from that for flows that share links.
   void descend_on_network(Candidate& best, std::int64_t& best_time) {
     const auto rows = Neighbourhoods::rows();
     std::size_t in_vain = 0;
@@ -485,13 +490,13 @@ class TimelineSearch {
     }
   }
 
-  /// The coarse time up to which to look closely at candidates beside this one.
+  /// Coarse time up to which candidates near this one are simulated exactly.
   std::int64_t worth_looking(const Candidate& best) {
     return static_cast<std::int64_t>(
         static_cast<double>(timelines_[0].run(evaluator_.coarse(best))) * kWorthLooking);
   }
 
-  /// The schemes that differ from this one in their batches alone.
+  /// Schemes that differ from this one only in their batches.
   std::vector<std::uint32_t> with_batches(std::uint32_t like) const {
     std::vector<std::uint32_t> schemes;
     for (std::uint32_t i = 0; i < choices_.schemes.size(); ++i) {
@@ -509,17 +514,19 @@ class TimelineSearch {
   Evaluator evaluator_;
   const Neighbourhoods neighbourhoods_;
   Neighbourhoods::Draws draws_;
-  const double search_share_;  // of the budget, after which search on network port is over
+  // Share of the budget at which search on network port ends.
+  const double search_share_;
   std::vector<PatternSimulator> timelines_;  // one per job
   std::vector<Found> starts_;
   std::vector<Found> pool_;  // the best first
   std::vector<Candidate> for_any_network_;
-  double exact_s_ = 0;                // that the last exact simulation took
-  double task_s_ = kFirstTask_s;      // that a task took in the last on the network asked for
-  Found coarse_best_ = {{}, kNever};  // of what local search found
+  double exact_s_ = 0;                // duration of the last exact simulation
+  double task_s_ = kFirstTask_s;      // per task in the last simulation on the requested network
+  Found coarse_best_ = {{}, kNever};  // result of coarse local search
   double improve_share_ = kSearchShare;
-  bool begun_ = false;          // all starts were simulated
-  bool foldable_only_ = false;  // moves to plans of which nodes do different things are left out
+  bool begun_ = false;  // all starts were simulated
+  // Skips moves to plans whose nodes do different things.
+  bool foldable_only_ = false;
 };
 
 }  // namespace

@@ -18,12 +18,12 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxTasks = 8e6;              // of a graph; about 90 bytes each while it is made
-constexpr double kMaxTasksBesideFolded = 2e6;  // the same where other plans' are folded anyway
-constexpr double kMaxFlowTasks = 1e8;          // of the whole graph, where flows share links
-constexpr double kMaxFoldedTasks = 1e8;        // of one node, where all do the same
+constexpr double kMaxTasks = 8e6;  // largest graph; a task takes about 90 bytes during expansion
+constexpr double kMaxTasksBesideFolded = 2e6;  // the same if other plans are folded anyway
+constexpr double kMaxFlowTasks = 1e8;          // largest whole graph whose flows share links
+constexpr double kMaxFoldedTasks = 1e8;        // largest graph of one node, if all do the same
 
-/// That fit in memory.
+/// Number of tasks that fit in memory.
 double fitting_tasks(const Machines& machines) {
   return machines.memory_bytes / (sim::bytes_of_graph(1) + sim::bytes_of_simulation(1));
 }
@@ -44,12 +44,13 @@ sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
                             .transfer_order = order,
                             .stop = stop_of(machines)};
   scenario.plan.gpus_per_node = machines.cluster.gpus_per_node;
+  if (plan.rails == 1) scenario.plan.rails = costs::rails(machines.cluster);
   return scenario;
 }
 
 bool averages(const casync::Plan& plan) { return kind_of(plan.schedule) == JobKind::kAveraging; }
 
-/// What is done with a graph of so many tasks.
+/// Treatment of a graph, by its number of tasks.
 struct Treatment {
   sim::Network network = sim::Network::kFair;
   sim::Fold fold = sim::Fold::kExactly;
@@ -58,9 +59,9 @@ struct Treatment {
   std::string diagnostic = {};
 };
 
-/// A graph with few tasks is simulated as it is, and folded where that changes nothing. Of one with
-/// many only one representative is, on network port where fair could not fold it or has too many
-/// flows.
+/// Chooses the treatment. A graph with few tasks is simulated as it is, and folded if that changes
+/// nothing. Of one with many tasks, only one representative is simulated, on network port if fair
+/// could not fold it or has too many flows.
 Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines, double tasks) {
   using casync::Foldability;
@@ -82,7 +83,7 @@ Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
   }
   if (!on_port.empty()) treatment.network = sim::Network::kPort;
   if (const std::string why = why_whole(); !why.empty()) {
-    // What cannot be folded is not compared with its folded form.
+    // A graph that cannot be folded is not compared with its folded form.
     if (tasks <= std::min(kMaxTasks, fitting_tasks(machines))) return {machines.network};
     treatment.possible = false;
     treatment.diagnostic =
@@ -114,7 +115,7 @@ double seconds_of(const sim::Scenario& scenario, sim::Fold fold, SharedGraph* sh
   return casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario, fold).graph));
 }
 
-/// The machines as a plan for so many nodes has them: with their GPUs at one level or the other.
+/// The machines at the plan's level: with as many nodes as the plan.
 class AtPlansLevel {
  public:
   AtPlansLevel(const Machines& machines, const casync::Plan& plan) : machines_(machines) {

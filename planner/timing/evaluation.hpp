@@ -11,44 +11,44 @@
 
 namespace hipress::planner {
 
-// GPUs can be nodes of their own, or share nodes (costs/levels.hpp). A plan is simulated at the
-// level that has as many nodes as the plan.
+// GPUs can be nodes, or share nodes (costs/levels.hpp). A plan is simulated at the level with the
+// plan's number of nodes.
 
-/// Simulated iteration time in seconds. The graph is folded where that does not change the time.
+/// Simulated iteration time in seconds. The graph is folded if that does not change the time.
 /// io::InputError if the profile lacks an algorithm of the plan.
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines,
                              sim::TransferOrder order = sim::TransferOrder::kReady);
 
-/// How a plan is simulated where its graph may have too many tasks for memory or time.
+/// Simulation of a plan whose graph may have too many tasks for memory or time.
 struct AffordableScenario {
   sim::Scenario scenario;
   sim::Fold fold = sim::Fold::kExactly;
   bool folds = false;           ///< one node stands for all
-  double tasks = 0;             ///< as simulated_tasks()
+  double tasks = 0;             ///< simulated_tasks()
   bool possible = true;         ///< false: not even folded
-  std::string diagnostic = {};  ///< what was given up, or why it is impossible; mostly empty
+  std::string diagnostic = {};  ///< approximations, or why it is impossible; mostly empty
 };
 AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
                                        const Machines& machines,
                                        sim::TransferOrder order = sim::TransferOrder::kReady);
 
-/// About how many tasks affordable_iteration() simulates: the whole graph's, or those of one node
-/// if it folds the graph.
+/// Approximate number of tasks that affordable_iteration() simulates: of the whole graph, or of one
+/// node if the graph is folded.
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines);
 
-/// A time that large clusters can afford, and what was given up for it.
+/// Time that is affordable for large clusters, with its approximations.
 struct AffordableTime {
-  std::optional<double> iteration_s;  ///< none: too large to be simulated even folded
-  std::string diagnostic = {};        ///< what was given up; empty: nothing was
+  std::optional<double> iteration_s;  ///< none: too large even folded
+  std::string diagnostic = {};        ///< approximations made; empty: none
 };
 
-/// The graph of one plan. Simulations of the plan share it if their machines differ in nothing but
-/// costs. Threads may share one.
+/// Task graph of one plan, shared by simulations of the plan on machines that differ only in costs.
+/// Thread-safe.
 class SharedGraph {
  public:
-  /// The graph, which the first call expands. Throws as sim::expand().
+  /// Returns the graph; the first call expands it. Throws as sim::expand().
   const casync::TaskGraph& of(const sim::Scenario& scenario, sim::Fold fold);
 
  private:
@@ -56,12 +56,12 @@ class SharedGraph {
   std::optional<sim::ExpandedGraph> expanded_;
 };
 
-/// The iteration time of a plan whose graph may have too many tasks for memory or time. Where it
-/// does, one node stands for all (the graph is folded), every slice is as long as the longest, and
-/// the network is `port` if `fair` would have too many flows, or bursts, which cannot be folded.
+/// Iteration time of a plan whose graph may have too many tasks for memory or time. If it has, one
+/// node stands for all (the graph is folded), every slice is as long as the longest, and network
+/// `port` replaces `fair` if there are too many flows, or bursts, which cannot be folded.
 ///
-/// There is no time where nodes do different things, where even one node has too many tasks, and
-/// where Machines::budget leaves too little time. `graph` is the plan's; null: one is made.
+/// None if nodes behave differently, if even one node has too many tasks, or if Machines::budget
+/// leaves too little time. `graph` is the plan's; null: one is made.
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
                                     const Machines& machines,
                                     sim::TransferOrder order = sim::TransferOrder::kReady,

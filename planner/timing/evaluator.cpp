@@ -73,11 +73,6 @@ PatternGraph Evaluator::exact(const Candidate& candidate) {
   return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
 }
 
-PatternGraph Evaluator::whole(const Candidate& candidate) {
-  lay_out(candidate);
-  return schedule(candidate, Fidelity::kWhole);
-}
-
 PatternGraph Evaluator::folded(const Candidate& candidate) {
   lay_out(candidate);
   return schedule(candidate, Fidelity::kFolded);
@@ -90,7 +85,7 @@ bool Evaluator::folds(const Unit& unit, std::uint32_t scheme) const {
          unit.elements % (casync::kSliceWord * unit.decision.partitions) == 0;
 }
 
-/// With every slice as long as the first.
+/// True if the decision's graph is foldable at least with every slice as long as the first.
 bool Evaluator::folds_at_least_bounded(const casync::Decision& decision,
                                        std::uint32_t scheme) const {
   const casync::Topology* topology = topology_of(decision, scheme);
@@ -114,7 +109,8 @@ PatternGraph Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) 
   schedule.transfer_order = choices_.schemes[candidate.scheme].transfer_order;
   schedule.units.reserve(units_.size());
   auto longest = static_cast<double>(compute_end_);
-  // As casync::Layout: behind all gradients and groups, as backward completes their units.
+  // Indices of factors follow those of gradients and groups, in the order of their units, as in
+  // casync::Layout.
   auto factor = static_cast<std::uint32_t>(order_.size());
   for (const Unit& unit : units_) factor += unit.index >= order_.size() ? 1 : 0;
   for (const Unit& unit : units_) {
@@ -164,7 +160,7 @@ const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t opt
 
 Evaluator::Load Evaluator::load(std::uint32_t scheme, std::size_t gradient, std::uint16_t option) {
   const bool coarse = has_coarse(scheme);
-  const double nodes = coarse ? 1 : problem_.nodes;  // that the pattern is of
+  const double nodes = coarse ? 1 : problem_.nodes;  // nodes in the pattern
   const Pattern& pattern = pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, scheme,
                                                coarse ? Fidelity::kCoarse : Fidelity::kWhole);
   return {static_cast<double>(pattern.codec_work) / nodes,
@@ -202,7 +198,7 @@ void Evaluator::lay_out(const Candidate& candidate) {
   }
 }
 
-/// The units of casync::make_layout(), without their names.
+/// Makes the units of casync::make_layout(), without names.
 void Evaluator::group(const Candidate& candidate) {
   const auto decision = [&](std::uint32_t place) -> const casync::Decision& {
     return choices_.gradients[order_[place]][candidate.options[order_[place]]];
@@ -214,7 +210,7 @@ void Evaluator::group(const Candidate& candidate) {
   }
   const std::vector<std::uint32_t> last =
       casync::bulk_groups(choices_.schemes[candidate.scheme].bulk, groupable_);
-  /// The members so far of the group that ends at a place.
+  /// Members so far of the group that ends at a place.
   struct Members {
     std::uint32_t count = 0;
     std::int64_t elements = 0;

@@ -14,60 +14,51 @@
 
 namespace hipress::planner {
 
-/// A plan that is made of Choices, as indices into them.
+/// A plan of an option set, as indices into Choices.
 struct Candidate {
   std::uint32_t scheme = 0;
   std::vector<std::uint16_t> options;  ///< one per gradient
   bool operator==(const Candidate&) const = default;
 };
 
-/// Whether nodes with the same tasks take the same time for them on network port, and nothing slows
-/// a transfer but other transfers of its link. PatternSimulator then simulates all that happens.
+/// True if equal tasks take equal time on all nodes on network port, and only transfers on the same
+/// link slow a transfer. PatternSimulator then models everything that happens.
 bool nodes_are_alike(const costs::Cluster& cluster);
 
-/// Makes a candidate's PatternGraph, which PatternSimulator simulates. Fidelities:
-///  - coarse: a rough pattern per gradient, quick and for any candidate;
-///  - whole: every task of every node;
-///  - folded: one node stands for all, and every slice is as long as the first.
-/// Whole schedules, and folded ones whose slices are all equal, are exact: they give the times of
-/// sim::simulate().
+/// Makes the PatternGraph of a candidate, for PatternSimulator. Fidelities:
+/// - coarse: a rough pattern per gradient; quick, for any candidate;
+/// - whole: every task of every node;
+/// - folded: one node stands for all, and every slice is as long as the first.
+/// Whole graphs, and folded ones with equal slices, are exact if nodes_are_alike(): they give the
+/// times of sim::simulate().
 class Evaluator {
  public:
   /// Problem::machines must be given. Both arguments must outlive the evaluator.
   Evaluator(const Problem& problem, const Choices& choices);
 
-  /// Whether exact schedules give the times of network port on these machines. They do not where
-  /// something else than transfers slows transfers, where nodes or paths differ, or where nodes
-  /// share the cores of a host.
-  bool has_exact() const { return exact_; }
-
-  /// For any candidate. Not to be called by two threads at once.
+  /// Coarse graph of any candidate. Not thread-safe.
   PatternGraph coarse(const Candidate& candidate);
-  /// For candidates that can_be_exact(): folded if the whole graph and the folded one take the same
-  /// time, or if the problem is folded_only(); else whole.
-  /// Valid until the next trim(). Not to be called by two threads at once.
+  /// Exact graph of a candidate that can_be_exact(): folded if that does not change the time or the
+  /// problem is folded_only(); else whole. Valid until the next trim(). Not thread-safe.
   PatternGraph exact(const Candidate& candidate);
-  /// As exact(), and never folded.
-  PatternGraph whole(const Candidate& candidate);
-  /// As exact(), and always folded; the candidate's graph must be foldable at least with every
+  /// Folded graph; otherwise as exact(). The candidate's graph must be foldable at least with every
   /// slice as long as the first.
   PatternGraph folded(const Candidate& candidate);
-  /// Where the problem is folded_only(), no option of the scheme may have nodes differ: baselines,
-  /// and plans that are given, may have other K than multiples of N.
+  /// True if the candidate can be simulated exactly. If the problem is folded_only(), all options
+  /// of the scheme must fold: baselines and given plans may have K that are no multiples of N.
   bool can_be_exact(const Candidate& candidate) const {
     const Scheme& scheme = choices_.schemes[candidate.scheme];
     return exact_ && scheme.batch.threshold_bytes == 0 && options_fold_[candidate.scheme];
   }
 
-  /// Exact patterns are made until this returns true: PatternBook::set_stop().
+  /// Sets the stop function for making exact patterns: PatternBook::set_stop().
   void set_stop(std::function<bool()> stop) { exact_book_.set_stop(std::move(stop)); }
 
-  /// Frees memory if exact patterns take too much of it. Schedules that exact(), whole() and
-  /// folded() returned before are invalid from then on.
+  /// Frees memory if exact patterns take too much of it. Invalidates all graphs that exact() and
+  /// folded() returned.
   void trim();
 
-  /// How long, in ps, a gradient that is synchronised on its own occupies one node's codec and
-  /// port.
+  /// Time in ps that a gradient synchronised on its own occupies one node's codec and port.
   struct Load {
     double codec = 0, port = 0;
   };
@@ -77,16 +68,16 @@ class Evaluator {
 
  private:
   struct Unit {
-    std::uint32_t position;  ///< of its last member in the order of backward
-    std::uint32_t index;     ///< a gradient's, or from their number on a group's
+    std::uint32_t position;  ///< place of its last member in the order of backward
+    std::uint32_t index;     ///< index of a gradient, or number of gradients + index of a group
     std::int64_t elements;
     casync::Decision decision;
-    Factors factors = {};  ///< that stand for it
+    Factors factors = {};  ///< factors that stand for the unit
   };
   PatternGraph schedule(const Candidate& candidate, Fidelity fidelity);
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
-  /// What a gradient sends with an algorithm, as far as the rule for bulk groups sees it.
+  /// Message of a gradient under an algorithm, as the bulk rule sees it.
   struct Sent {
     Factors factors;
     std::int64_t bytes = 0;
@@ -119,18 +110,18 @@ class Evaluator {
   std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
   std::int64_t compute_end_ = 0;
   std::vector<casync::TopologyPair> pair_;  // per scheme
-  std::vector<bool> options_fold_;          // per scheme, where they have to
+  std::vector<bool> options_fold_;          // per scheme, if required
   std::vector<Unit> units_;                 // of the candidate at hand
   std::vector<std::optional<Sent>> sent_;   // by gradient and, raw first, algorithm
   const Candidate* candidate_ = nullptr;
-  std::vector<std::size_t> first_option_;  // per gradient: its first place in what follows
+  std::vector<std::size_t> first_option_;  // per gradient: its first index in singles_
   /// Patterns of ungrouped gradients, by topology and fidelity; null: not looked up yet.
   std::map<std::pair<const casync::Topology*, Fidelity>, std::vector<const Pattern*>> singles_;
 };
 
-/// The time in ps that a plan's iteration takes on network port, folded with every slice as long as
-/// the first. The plan must be foldable at least that way and have no batches, and
-/// Evaluator::has_exact() must hold for the machines. sim::Stopped when Machines::budget is over.
+/// Iteration time of a plan on network port, in ps, folded with every slice as long as the first.
+/// The plan must be foldable at least that way and have no batches, and nodes_are_alike() must hold
+/// for the cluster. sim::Stopped when Machines::budget is over.
 std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
                               const Machines& machines, sim::TransferOrder order);
 

@@ -7,13 +7,13 @@
 
 namespace hipress::planner {
 
-/// How a plan's simulated time depends on what is uncertain, by two more simulations. None where
-/// the budget of `machines` leaves no time for them, or the plan's own time is not known.
+/// Response of a plan's simulated time to uncertain inputs, from two more simulations. None if the
+/// budget of `machines` leaves no time for them, or if `iteration_s` is unknown.
 std::optional<sim::Response> forecast(const models::Model& model, const casync::Plan& plan,
                                       sim::TransferOrder order, std::optional<double> iteration_s,
                                       const Machines& machines, unsigned jobs = 1);
 
-/// The 90th percentile of the plan's iteration, in seconds; none where it has no forecast.
+/// 90th percentile of the plan's iteration time, in seconds; none without a forecast.
 std::optional<double> upper_end_s(const Problem& problem, const TimedPlan& plan);
 
 }  // namespace hipress::planner

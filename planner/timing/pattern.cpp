@@ -19,7 +19,7 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Steps in any order, and who waits for whom.
+/// Steps in any order, with their dependencies.
 struct Draft {
   std::vector<Step> steps;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
@@ -34,7 +34,7 @@ struct Draft {
 
 Pattern finish(Draft draft) {
   Pattern pattern;
-  // One that comes before another both directly and by a Join waits for it once.
+  // Count a predecessor once, even if it is connected both directly and through a Join.
   std::sort(draft.edges.begin(), draft.edges.end());
   draft.edges.erase(std::unique(draft.edges.begin(), draft.edges.end()), draft.edges.end());
   std::vector<std::uint32_t> waits(draft.steps.size(), 0);
@@ -76,11 +76,11 @@ Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
   return step;
 }
 
-/// Takes no time: what comes before it counts as what comes before its successors.
+/// True for tasks that take no time: their predecessors become those of their successors.
 bool is_left_out(const Task& task) { return task.kind == Kind::kRecv || task.kind == Kind::kJoin; }
 
-/// Of a graph with one unit: its tasks in the order of service, without computation, Joins and
-/// Recvs, which a Send's delay stands for.
+/// Makes the pattern of a graph with one unit: its tasks in the order of service, without
+/// computation, Joins and Recvs. A Send's delay stands for its Recv.
 Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
   std::vector<TaskId> kept;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -115,7 +115,7 @@ Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
   return pattern;
 }
 
-/// A plan for one unit, with the numbers of its factors where it has some.
+/// Model and plan of a single unit, with its factors' numbers if it has any.
 struct OneUnit {
   models::Model model;
   casync::Plan plan;
@@ -146,9 +146,9 @@ OneUnit unit_of(const PatternKey& key, const std::vector<casync::Algorithm>& alg
   return one;
 }
 
-/// One node's mean share of a unit, phase by phase. A phase of which a node does `share` in the
-/// mean (less than all, where only K < N nodes are servers at a time) occupies its resource for
-/// that share, and takes as long as the busiest node: `stretch` times that.
+/// Mean share of one node in a unit, phase by phase. If a node does only `share` of a phase in the
+/// mean (below 1 if only K < N nodes are servers at a time), the phase occupies its resource for
+/// that share, and lasts as long as on the busiest node: `stretch` times that.
 class CoarseDraft final : public casync::CoarsePattern {
  public:
   CoarseDraft(const PatternKey& key, const casync::Algorithm* algorithm, const Machines& machines,
@@ -211,7 +211,7 @@ class CoarseDraft final : public casync::CoarsePattern {
     return unit;
   }
 
-  /// An encode and the raw topology's phases for each factor, and a decode.
+  /// Pattern of factors: an encode and the raw topology's phases for each, then a decode.
   Pattern averaged() {
     const std::vector<casync::Factor> factors = as_factors(key_.factors);
     const auto code = [&](Kind kind, std::size_t stage, const casync::StepIds& after) {

@@ -16,12 +16,12 @@
 #include "planner/problem/machines.hpp"
 #include "sim/works.hpp"
 
-/// Patterns: what a planner's simulations are put together from.
+/// Patterns: building blocks of the planner's simulations.
 ///
-/// A plan changes in one gradient from one candidate to the next, so expanding a whole graph for
-/// each is mostly repetition. A *pattern* is the tasks of one unit (a gradient or bulk group) of
-/// some size, algorithm, K and topology, without computation, with their work in picoseconds; it is
-/// made once and used wherever such a unit occurs. It has the tasks of the unit's factors, too.
+/// Candidates of a search mostly differ in one gradient, so expanding a whole graph for each is
+/// mostly repetition. A *pattern* holds the tasks of one unit (a gradient or bulk group) for one
+/// size, algorithm, K and topology, without computation, with their work in picoseconds. It is made
+/// once and reused wherever such a unit occurs. It includes the tasks of the unit's factors.
 namespace hipress::planner {
 
 using casync::Factors;
@@ -30,35 +30,34 @@ using casync::Resource;
 
 /// One task of a pattern. Steps are sorted by their place in the unit (sim/service_order.hpp).
 struct Step {
-  std::int64_t work = 0;         ///< ps that it occupies its resource
-  std::int64_t delay = 0;        ///< ps from then until its successors may start (the wire)
-  std::uint32_t successors = 0;  ///< index into Pattern::successors of the first; the next step's
-                                 ///< ends them
-  std::uint32_t node = 0;        ///< before the unit's peer_offset
+  std::int64_t work = 0;         ///< ps on its resource
+  std::int64_t delay = 0;        ///< ps from its end until its successors may start (the wire)
+  std::uint32_t successors = 0;  ///< offset of the first in Pattern::successors; end: next step's
+  std::uint32_t node = 0;        ///< before rotation by the unit's peer_offset
   std::uint32_t shift = 0;       ///< (receiver - sender) mod N
   Resource resource = Resource::kCodec;  ///< serial: a stream, a link, or both ports of a message
-  casync::Kind kind = casync::Kind::kJoin;  ///< of the task; kJoin: of no one task
-  std::uint8_t factor = 0;  ///< 1 + the stage of the factor that it moves; 0: of the unit itself
+  casync::Kind kind = casync::Kind::kJoin;  ///< kind of the task; kJoin: no single task
+  std::uint8_t factor = 0;  ///< 1 + stage of the factor it moves; 0: moves the unit itself
 };
 
 struct Pattern {
-  std::vector<Step> steps;           ///< and one more, which ends the successors of the last
-  std::vector<std::uint16_t> waits;  ///< per step: the number of steps that must be done before
+  std::vector<Step> steps;           ///< and a sentinel, which ends the successors of the last
+  std::vector<std::uint16_t> waits;  ///< per step: number of predecessors
   std::vector<std::uint32_t> successors;
-  std::vector<std::uint32_t> sources;  ///< steps that wait for none
-  std::int64_t codec_work = 0;         ///< ps, of all steps on codec streams, all nodes together
+  std::vector<std::uint32_t> sources;  ///< steps without predecessors
+  std::int64_t codec_work = 0;         ///< ps on codec streams, all steps of all nodes
   std::int64_t port_work = 0;
-  double longest = 0;  ///< ps of all work and delays one after the other
-  /// Per all-reduce, one or by stage, the AllReduce of the first node; those of the others follow
-  /// it. Each waits for its node's one that comes before it in casync::collective_order().
+  double longest = 0;  ///< ps of all work and delays in sequence
+  /// AllReduce step of the first node, per all-reduce (one, or one per stage); the other nodes'
+  /// steps follow it. Each waits for its node's previous one in casync::collective_order().
   std::vector<std::uint32_t> collectives = {};
-  /// PlacedUnit::carried in the graph that it was made of, whose one gradient is 0.
+  /// PlacedUnit::carried in the source graph, whose one gradient has index 0.
   std::uint32_t carried = 0;
-  std::uint32_t factors = 0;  ///< that stand for the unit
+  std::uint32_t factors = 0;  ///< number of factors that stand for the unit
 
   bool is_collective() const { return !collectives.empty(); }
-  /// Which node serves a partition depends on the gradient alone: of factors it depends on how many
-  /// those of the gradients before it have.
+  /// True if the gradient alone decides which nodes serve its partitions. With factors, the number
+  /// of factors of the gradients before it counts too.
   bool has_own_servers() const { return factors == 0; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(waits.size()); }
   std::size_t bytes() const {
@@ -67,24 +66,23 @@ struct Pattern {
   }
 };
 
-/// How closely a pattern describes its unit.
+/// Level of detail of a pattern.
 enum class Fidelity : std::uint8_t {
-  /// One node's mean share in a few chunks, whatever N and K: cheap, and wrong by as much as a
-  /// chunk
-  /// is longer than a message, or as nodes differ.
+  /// Mean share of one node in a few chunks, independent of N and K. Cheap. The error comes from
+  /// chunks longer than a message, and from differences between nodes.
   kCoarse,
-  kFolded,  ///< one node's share task by task, as casync::Folding::kFolded
+  kFolded,  ///< one node's share, task by task, as casync::Folding::kFolded
   kWhole,   ///< every node's tasks
 };
 
-/// What a pattern depends on beside the machines.
+/// Inputs of a pattern, besides the machines.
 struct PatternKey {
   std::int64_t elements = 0;
   std::int32_t partitions = 1;
   std::int8_t algorithm = casync::kRaw;
   const casync::Topology* topology = nullptr;
   Fidelity fidelity = Fidelity::kCoarse;
-  Factors factors = {};  ///< that stand for the unit; `topology` is theirs
+  Factors factors = {};  ///< factors that stand for the unit; `topology` is theirs
 
   auto tie() const {
     return std::tie(elements, partitions, algorithm, topology, fidelity, factors);
@@ -92,12 +90,12 @@ struct PatternKey {
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 
-/// io::InputError unless that many picoseconds, one after the other, are a time that 64 bits hold
-/// together with those of any other schedule.
+/// io::InputError if a sequence of `picoseconds` does not fit into 64 bits, with room for those of
+/// any other schedule.
 void require_countable(double picoseconds);
 
-/// sim::Works of all nodes alike: those of the slowest, and of messages on one path, where paths
-/// differ that of most.
+/// sim::Works of identical nodes: the slowest node's, and for messages the path of most pairs if
+/// paths differ.
 class UnitWorks {
  public:
   /// The arguments must outlive it.
@@ -113,7 +111,7 @@ class UnitWorks {
   double speed_;
 };
 
-/// Makes patterns and keeps them.
+/// Cache of patterns.
 class PatternBook {
  public:
   /// InputError if the profile lacks one of the algorithms. The arguments must outlive it.
@@ -121,17 +119,18 @@ class PatternBook {
   PatternBook(const PatternBook&) = delete;
   PatternBook& operator=(const PatternBook&) = delete;
 
-  /// The same pattern for equal keys. Not to be called by two threads at once; what it returned
-  /// stays valid until trim(). InputError as sim::Works for a step that takes too long,
-  /// and as require_countable() for all of them.
+  /// Returns the pattern of the key, making it at the first call. Valid until trim(). Not
+  /// thread-safe. InputError as sim::Works for a step that takes too long, and as
+  /// require_countable() for the sum of all steps.
   const Pattern& find(const PatternKey& key);
 
   const UnitWorks& works() const { return works_; }
 
-  /// Asked before each pattern that is not coarse is made: true throws sim::Stopped.
+  /// Sets a function polled before each pattern that is not coarse is made: true throws
+  /// sim::Stopped.
   void set_stop(std::function<bool()> stop) { stop_ = std::move(stop); }
 
-  /// Forgets all patterns if they take more than `most_bytes`; whether it did.
+  /// Clears the cache if it takes more than `most_bytes`; returns true if it did.
   bool trim(std::size_t most_bytes);
   std::size_t bytes() const { return bytes_; }
 

@@ -7,22 +7,21 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
-constexpr std::size_t kStates = 24;  // that a recording keeps
+constexpr std::size_t kStates = 24;  // kept by a recording
 constexpr std::uint32_t kInstantsPerQuestion = 1024;
-constexpr std::uint16_t kDone = UINT16_MAX;  // instead of the number of steps that an AllReduce
-                                             // waits for
+constexpr std::uint16_t kDone = UINT16_MAX;  // in place of an AllReduce's number of predecessors
 
 bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
   return std::tie(a.key.first, a.key.second, a.step) < std::tie(b.key.first, b.key.second, b.step);
 }
 
-/// Units of both from the first on that are equal.
+/// Number of equal units at the beginning of both.
 std::uint32_t common_units(const PatternGraph& a, const PatternGraph& b) {
   const auto differ = std::mismatch(a.units.begin(), a.units.end(), b.units.begin(), b.units.end());
   return static_cast<std::uint32_t>(differ.first - a.units.begin());
 }
 
-/// All-reduces of one unit, at the most.
+/// Largest number of all-reduces of a unit.
 std::size_t most_collectives(const PatternGraph& graph) {
   std::size_t most = 0;
   for (const PlacedUnit& unit : graph.units) {
@@ -31,8 +30,8 @@ std::size_t most_collectives(const PatternGraph& graph) {
   return most;
 }
 
-/// Of `common` first units of both, those before whose release both simulations are alike: a unit's
-/// all-reduce of a later stage may wait for one of a unit that follows.
+/// Number of first units, out of `common` equal ones, before whose release both simulations are
+/// alike. A unit's all-reduce of a later stage may wait for one of a following unit.
 std::uint32_t alike_before(std::uint32_t common, const PatternGraph& a, const PatternGraph& b) {
   const std::size_t most = std::max(most_collectives(a), most_collectives(b));
   const auto later = static_cast<std::uint32_t>(most > 1 ? most - 1 : 0);
@@ -71,7 +70,7 @@ bool TimelineState::Events::operator==(const Events& other) const {
   return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
 }
 
-bool TimelineState::Queue::add(const Entry& entry) {
+void TimelineState::Queue::add(const Entry& entry) {
   if (next > 64 && 2 * next > entries.size()) {
     entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(next));
     next = 0;
@@ -80,7 +79,6 @@ bool TimelineState::Queue::add(const Entry& entry) {
   entries.push_back(entry);
   for (; at > next && before(entry, entries[at - 1]); --at) entries[at] = entries[at - 1];
   entries[at] = entry;
-  return at + 1 == entries.size();
 }
 
 TimelineState::Entry TimelineState::Queue::take() {
@@ -116,7 +114,6 @@ Recording PatternSimulator::record(const PatternGraph& graph) {
 void PatternSimulator::begin(const PatternGraph& graph, const Recording* base) {
   graph_ = &graph;
   place_units();
-  set({});
   const TimelineState* from = nullptr;
   if (base && alike(graph, base->graph)) {
     const std::uint32_t common = alike_before(common_units(graph, base->graph), graph, base->graph);
@@ -133,7 +130,8 @@ void PatternSimulator::begin(const PatternGraph& graph, const Recording* base) {
     port += unit.pattern->port_work;
   }
   if (!from) {
-    state_ = beginning(graph.representatives);
+    state_ = {};
+    state_.queues.resize(std::size_t{kQueueSorts} * graph.representatives);
     state_.codec_left = codec;
     state_.port_left = port;
     return;
@@ -143,53 +141,8 @@ void PatternSimulator::begin(const PatternGraph& graph, const Recording* base) {
     codec -= unit.pattern->codec_work;
     port -= unit.pattern->port_work;
   }
-  state_.codec_left += codec;  // differs by what the units behind the state differ by
+  state_.codec_left += codec;  // the difference is that of the units beyond the state
   state_.port_left += port;
-}
-
-TimelineState PatternSimulator::beginning(std::uint32_t representatives) {
-  TimelineState state;
-  state.queues.resize(std::size_t{kQueueSorts} * representatives);
-  return state;
-}
-
-void PatternSimulator::continue_from(const PatternGraph& graph, const TimelineState& from,
-                                     const Deadline& deadline) {
-  graph_ = &graph;
-  place_units();
-  set(deadline);
-  restore(from);
-  state_.codec_left = state_.port_left = 0;
-  for (const PlacedUnit& unit : graph.units) {
-    state_.codec_left += unit.pattern->codec_work;
-    state_.port_left += unit.pattern->port_work;
-  }
-  for (std::uint32_t representative = 0; representative < graph.representatives; ++representative) {
-    state_.codec_left -= queue(kCodecQueue, representative).started;
-    state_.port_left -= queue(kIngress, representative).started;
-  }
-}
-
-std::optional<TimelineState> PatternSimulator::advance(const PatternGraph& graph,
-                                                       const TimelineState& from,
-                                                       std::int64_t until,
-                                                       const Deadline& deadline) {
-  continue_from(graph, from, deadline);
-  while ((now_ = next_time()) < until) {
-    while (instant()) {
-    }
-    if (too_late_) {
-      return std::nullopt;
-    }
-    state_.now = now_;
-  }
-  return snapshot();
-}
-
-std::int64_t PatternSimulator::finish(const PatternGraph& graph, const TimelineState& from,
-                                      const Deadline& deadline) {
-  continue_from(graph, from, deadline);
-  return go(deadline.time, nullptr, nullptr);
 }
 
 void PatternSimulator::place_units() {
@@ -210,7 +163,6 @@ void PatternSimulator::place_units() {
     const PlacedUnit& placed = graph_->units[i];
     units_[i] = {.steps = placed.pattern->steps.data(),
                  .successors = placed.pattern->successors.data(),
-                 .tails = placed.tails,
                  .waits = waits_.data() + offset_[i],
                  .rotation = placed.rotation(graph_->representatives),
                  .index = placed.index,
@@ -220,7 +172,7 @@ void PatternSimulator::place_units() {
   place_collectives();
 }
 
-/// casync::collective_order(): by the unit's place and the stage together, then by the stage.
+/// Orders all-reduces as casync::collective_order(): by unit place + stage, then by stage.
 void PatternSimulator::place_collectives() {
   const std::vector<PlacedUnit>& units = graph_->units;
   collectives_.clear();
@@ -244,21 +196,12 @@ void PatternSimulator::place_collectives() {
   }
 }
 
-/// The step of its unit that is the collective's AllReduce on a node.
+/// Step, within its unit, of the collective's AllReduce on a node.
 std::uint32_t PatternSimulator::step_of_collective(std::size_t which, std::uint32_t node) const {
   const Collective& collective = collectives_[which];
   const Unit& unit = units_[collective.unit];
   return graph_->units[collective.unit].pattern->collectives[collective.stage] +
          rotated(node + graph_->representatives - unit.rotation);
-}
-
-void PatternSimulator::set(const Deadline& deadline) {
-  too_late_ = false;
-  latest_ = deadline.time;
-  most_idle_.assign(std::size_t{kQueueSorts} * graph_->representatives, kNever);
-  for (std::size_t i = 0; i < deadline.loads.size(); ++i) {
-    most_idle_[i] = deadline.time - deadline.loads[i];
-  }
 }
 
 std::int64_t PatternSimulator::next_time() const {
@@ -301,15 +244,14 @@ std::int64_t PatternSimulator::go(std::int64_t limit, const Recording* base, Rec
     if (limited && (now_ > limit || left >= (limit - now_ + 1) * representatives)) return kNever;
     while (instant()) {
     }
-    if (too_late_) return kNever;
     state_.now = now_;
   }
   const std::int64_t end = std::max(state_.end, graph_->compute_end);
   return end > limit ? kNever : end;
 }
 
-/// One round of the instant now_: what ends is ended, then what is idle takes the next. False when
-/// nothing more happens in it.
+/// Runs one round of the instant now_: processes ends, then starts steps on idle resources. Returns
+/// false if nothing more happens at this instant.
 bool PatternSimulator::instant() {
   bool any = false;
   for (TimelineState::Events& events : state_.events) {
@@ -352,7 +294,7 @@ void PatternSimulator::release(std::uint32_t unit) {
   }
 }
 
-/// Lets each node's AllReduces wait for those before, as far as these are not over.
+/// Makes each node's AllReduces wait for the previous ones that are not done.
 void PatternSimulator::hold_collectives(std::uint32_t unit) {
   const std::size_t count = graph_->units[unit].pattern->collectives.size();
   for (std::size_t stage = 0; stage < count; ++stage) {
@@ -368,7 +310,7 @@ void PatternSimulator::hold_collectives(std::uint32_t unit) {
   }
 }
 
-/// The node's next AllReduce may start, if its unit is ready.
+/// Releases the node's next AllReduce, if its unit is ready.
 void PatternSimulator::end_collective(std::uint32_t unit, std::uint32_t step) {
   const std::uint32_t representatives = graph_->representatives;
   const std::vector<std::uint32_t>& firsts = graph_->units[unit].pattern->collectives;
@@ -430,26 +372,24 @@ void PatternSimulator::make_ready(std::uint32_t number, std::uint32_t number_of_
   Entry entry = {sim::key_by_ready(now_, gradient), number_of_step, number};
   if (step.resource != Resource::kPorts) {
     const std::uint32_t stream = number_of_stream(step.resource, node);
-    wait(entry, state_.queues[stream]);
+    state_.queues[stream].add(entry);
     if (!state_.queues[stream].busy) touched_streams_.add(state_.queues[stream], stream);
     return;
   }
   if (graph_->transfer_order == sim::TransferOrder::kNeed) {
     entry.key = sim::key_by_need(now_, graph_->units[number].need);
   }
-  wait(entry, queue(kEgress, node));
+  queue(kEgress, node).add(entry);
   port_rule_.joined_egress(queue(kEgress, node), node);
 }
 
-/// Gives what is idle its next step.
+/// Starts the next step on every idle resource.
 void PatternSimulator::dispatch() {
   for (const std::uint32_t number : touched_streams_.indices()) {
     Queue& stream = state_.queues[number];
     stream.touched = false;
     stream.busy = true;
-    const std::int64_t work = start(stream.take(), TimelineState::kOtherEnds);
-    stream.waiting -= work;
-    occupy(number, work);
+    start(stream.take(), TimelineState::kOtherEnds);
   }
   touched_streams_.clear();
   port_rule_.serve(
@@ -457,50 +397,19 @@ void PatternSimulator::dispatch() {
       [this](Queue& egress, std::uint32_t) {
         const Entry head = egress.take();
         const Unit& unit = units_[head.unit];
-        const Step& step = unit.steps[head.step];
-        egress.waiting -= step.work;
-        const std::uint32_t receiver = receiver_of(unit, step);
-        wait(head, queue(kIngress, receiver));
+        const std::uint32_t receiver = receiver_of(unit, unit.steps[head.step]);
+        queue(kIngress, receiver).add(head);
         port_rule_.joined_ingress(queue(kIngress, receiver), receiver);
       },
-      [this](Queue& ingress, std::uint32_t receiver) {
-        const Entry head = ingress.take();
-        const std::int64_t work = start(head, TimelineState::kPortEnds);
-        ingress.waiting -= work;
-        occupy(number_of(kIngress, receiver), work);
-        const Unit& unit = units_[head.unit];
-        occupy(number_of(kEgress, node_of(unit, unit.steps[head.step])), work);
-      });
+      [this](Queue& ingress, std::uint32_t) { start(ingress.take(), TimelineState::kPortEnds); });
 }
 
-/// With the head of its queue, or an egress with what waited for the other port.
-void PatternSimulator::occupy(std::uint32_t resource, std::int64_t work) {
-  Queue& queue = state_.queues[resource];
-  if (now_ - queue.started > most_idle_[resource]) too_late_ = true;
-  queue.started += work;
-  queue.until = now_ + work;
-}
-
-/// The work that it is.
-std::int64_t PatternSimulator::start(const Entry& entry, std::size_t sort_of_end) {
+void PatternSimulator::start(const Entry& entry, std::size_t sort_of_end) {
   const Unit& unit = units_[entry.unit];
   const Step& step = unit.steps[entry.step];
-  if (unit.tails != nullptr && unit.tails[entry.step] > latest_ - now_) too_late_ = true;
   if (step.resource == Resource::kCodec) state_.codec_left -= step.work;
   if (step.resource == Resource::kPorts) state_.port_left -= step.work;
   state_.events[sort_of_end].add({now_ + step.work, entry.unit, entry.step});
-  return step.work;
-}
-
-/// An entry joins a queue. It starts when all before it are served, at the earliest.
-void PatternSimulator::wait(const Entry& entry, Queue& queue) {
-  const Unit& unit = units_[entry.unit];
-  const bool is_last = queue.add(entry);
-  if (is_last && unit.tails != nullptr &&
-      unit.tails[entry.step] > latest_ - std::max(now_, queue.until) - queue.waiting) {
-    too_late_ = true;
-  }
-  queue.waiting += unit.steps[entry.step].work;
 }
 
 TimelineState PatternSimulator::snapshot() const {
@@ -526,7 +435,7 @@ void PatternSimulator::restore(const TimelineState& state) {
   round_ = 0;
 }
 
-/// Both are before the same unit; from here on, the same will happen.
+/// True if the rest of both simulations is the same; both are before the same unit.
 bool PatternSimulator::meets(const TimelineState& other, const PatternGraph& graph) const {
   if (!(state_.events == other.events && state_.queues == other.queues)) return false;
   std::uint32_t oldest = state_.oldest;

@@ -13,31 +13,18 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kMaxExactSteps = 200000;  // of a schedule, for exact estimates
-constexpr int kEstimatesPerTrim = 64;           // exact patterns may take much memory
-
-std::int8_t index_of(std::vector<casync::Algorithm>& algorithms, const casync::Algorithm& wanted) {
-  if (const auto found = plans::find_algorithm(algorithms, wanted.name)) return *found;
-  const std::int8_t place = plans::next_place(algorithms, wanted.name);
-  algorithms.push_back(wanted);
-  return place;
-}
-
-bool same(const casync::Decision& a, const casync::Decision& b) {
-  return a.algorithm == b.algorithm && a.partitions == b.partitions;
-}
+constexpr std::size_t kMaxExactStepsOfBench = 200000;  // largest graph for exact estimates
+constexpr int kEstimatesPerTrim = 64;                  // exact patterns may take much memory
 
 std::uint16_t place_of(std::vector<casync::Decision>& options, const casync::Decision& wanted) {
-  const auto found =
-      std::find_if(options.begin(), options.end(),
-                   [&](const casync::Decision& option) { return same(option, wanted); });
+  const auto found = std::ranges::find(options, wanted);
   const auto place = static_cast<std::uint16_t>(found - options.begin());
   if (found == options.end()) options.push_back(wanted);
   return place;
 }
 
-/// Groups by hand where members have other decisions than before: those that are compressed alike
-/// stay together, and who is left alone travels alone.
+/// Splits groups by hand after decisions changed: members with the same algorithm stay together,
+/// and a single one leaves the group.
 std::vector<std::vector<std::uint32_t>> regrouped(const casync::Plan& original,
                                                   const std::vector<casync::Decision>& decisions) {
   std::vector<std::vector<std::uint32_t>> groups;
@@ -58,12 +45,9 @@ bool same_plan(const TimedPlan& a, const TimedPlan& b) {
   const casync::Plan& y = b.plan;
   return a.transfer_order == b.transfer_order && x.topology == y.topology &&
          x.raw_topology == y.raw_topology && x.bulk == y.bulk && x.batch == y.batch &&
-         x.bulk_groups == y.bulk_groups &&
-         std::equal(x.algorithms.begin(), x.algorithms.end(), y.algorithms.begin(),
-                    y.algorithms.end(),
-                    [](const auto& one, const auto& other) { return one.name == other.name; }) &&
-         std::equal(x.decisions.begin(), x.decisions.end(), y.decisions.begin(), y.decisions.end(),
-                    [](const auto& one, const auto& other) { return same(one, other); });
+         x.bulk_groups == y.bulk_groups && x.decisions == y.decisions &&
+         std::ranges::equal(x.algorithms, y.algorithms, {}, &casync::Algorithm::name,
+                            &casync::Algorithm::name);
 }
 
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g) {
@@ -110,7 +94,7 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
 
 namespace {
 
-/// The most that gathers and reductions of a sharded plan give up of a gradient.
+/// Largest loss of a gradient in the gathers and reductions of a sharded plan.
 Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan, std::uint32_t g) {
   const int encodings = plan.exchange_within > 1 ? 2 : 1;
   const auto given_up = [&](std::int8_t index, int times) -> Coarseness {
@@ -136,7 +120,7 @@ Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan) {
 
 Workbench::Workbench(const Problem& problem, const TimedPlan& plan,
                      const std::vector<const TimedPlan*>& others)
-    : problem_(problem), original_(plan.plan), choices_(choices_of(problem)), plan_(add(plan)) {
+    : problem_(problem), original_(plan.plan), choices_(make_choices(problem)), plan_(add(plan)) {
   for (const TimedPlan* other : others) others_.push_back(add(*other));
   evaluator_.emplace(problem_, choices_);
 }
@@ -147,8 +131,8 @@ Candidate Workbench::add(const TimedPlan& timed) {
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     casync::Decision decision = plan.decisions[g];
     if (decision.algorithm != casync::kRaw) {
-      decision.algorithm = index_of(choices_.algorithms,
-                                    plan.algorithms[static_cast<std::size_t>(decision.algorithm)]);
+      decision.algorithm = plans::place_in(
+          choices_.algorithms, plan.algorithms[static_cast<std::size_t>(decision.algorithm)]);
     }
     candidate.options.push_back(place_of(choices_.gradients[g], decision));
   }
@@ -210,7 +194,7 @@ bool Workbench::affords_exact(const Candidate& candidate) {
   if (!said_by_options || !evaluator_->can_be_exact(candidate)) return false;
   std::size_t steps = 0;
   for (const PlacedUnit& unit : evaluator_->exact(candidate).units) steps += unit.pattern->count();
-  return steps <= kMaxExactSteps;
+  return steps <= kMaxExactStepsOfBench;
 }
 
 std::int64_t Workbench::estimate_base(const Candidate& candidate) {

@@ -11,39 +11,40 @@
 
 namespace hipress::planner {
 
-/// A plan, the order of transfers it is made for, and what it takes.
+/// A plan with its transfer order and simulated times.
 struct TimedPlan {
   casync::Plan plan;
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
-  double iteration_s = 0;              ///< on the network asked for
-  std::optional<double> upper_s = {};  ///< its 90th percentile; none: not known
+  double iteration_s = 0;              ///< on the requested network
+  std::optional<double> upper_s = {};  ///< 90th percentile; none: unknown
 };
 
-/// They decide the same, with the same names of algorithms.
+/// True if the plans decide the same, with the same names of algorithms.
 bool same_plan(const TimedPlan& a, const TimedPlan& b);
 
 /// The plan's decision for gradient g, in words: "onebit, K = 16", "raw, K = 1", "raw, allreduce".
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g);
 
-/// How much the decision gives up of the gradient: 0 if it is sent as what it is, else the
-/// algorithm's coarseness in that order, how often the plan's topology encodes it, and its rank.
+/// Loss of a gradient under a decision: none if it is sent in its own type, else the algorithm's
+/// coarseness in `order`, the number of encodings of the plan's topology, and its rank.
 Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
                          const casync::Decision& decision, const AccuracyOrder& order = {});
 
-/// The most that the plan gives up of a gradient.
+/// Largest loss of any gradient in the plan.
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan);
 
-/// How the plan is simulated. io::InputError if its graph is too large for that, which is needed to
-/// do `what` ("explain") with it.
+/// Simulation of the plan. io::InputError if its graph is too large; `what` ("explain") names the
+/// operation in the message.
 AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
                                      std::string_view what);
 
-/// A plan as a candidate of an option set, and what other candidates take: approximately, many a
-/// second, or on the network asked for.
+/// A plan as a candidate of an option set, with the times of other candidates: estimated, many a
+/// second, or simulated on the requested network.
 class Workbench {
  public:
-  /// The option set is the problem's, and whatever else the plans decide. Problem::machines must be
-  /// given. The problem must outlive it. The plans must be of the problem's model and nodes.
+  /// The option set is the problem's, extended by the plans' decisions. Problem::machines must be
+  /// given. The problem must outlive the object. The plans must be for the problem's model and
+  /// nodes.
   Workbench(const Problem& problem, const TimedPlan& plan,
             const std::vector<const TimedPlan*>& others = {});
   Workbench(const Workbench&) = delete;
@@ -54,36 +55,36 @@ class Workbench {
   /// One of the constructor's other plans.
   const Candidate& other(std::size_t i) const { return others_[i]; }
 
-  /// The candidate's plan, with what no option set says (groups by hand) as in the constructor's
-  /// plan.
+  /// Makes the candidate's plan. Properties outside of option sets (groups by hand) are the
+  /// constructor's plan's.
   casync::Plan make(const Candidate& candidate) const;
   TimedPlan timed(const Candidate& candidate, double iteration_s) const;
   sim::TransferOrder order(const Candidate& candidate) const {
     return choices_.schemes[candidate.scheme].transfer_order;
   }
-  /// Whether two of gradient g's options are the same in the constructor's plan, where K says
-  /// nothing.
+  /// True if two options of gradient g make no difference in the constructor's plan, where K has no
+  /// effect.
   bool same_in_plan(std::size_t g, std::uint16_t a, std::uint16_t b) const {
     return describe(g, a) == describe(g, b);
   }
-  /// How much gradient g's option gives up.
+  /// Loss of gradient g's option.
   Coarseness coarseness_of(std::size_t g, std::uint16_t option) const;
-  /// The option's decision in words.
+  /// Text of the option's decision.
   std::string describe(std::size_t g, std::uint16_t option) const;
 
-  // ---- approximately: on network port, exactly where that is affordable, else coarsely ----
+  // ---- estimates: on network port, exact if affordable, else coarse ----
 
-  /// Candidates are compared with this one from here on. Its time in ps.
+  /// Sets the base of later estimates; returns its time in ps.
   std::int64_t estimate_base(const Candidate& candidate);
-  /// ps, or kNever where it is more than `limit`. The candidate must have batches if and only if
-  /// the base has.
+  /// Estimated time in ps, or kNever if above `limit`. The candidate must have batches if and only
+  /// if the base has.
   std::int64_t estimate(const Candidate& candidate, std::int64_t limit = kNever);
-  /// Whether estimates are the times on the network asked for.
+  /// True if estimates equal the times on the requested network.
   bool estimates_are_exact() const;
 
-  // ---- on the network asked for ----
+  // ---- on the requested network ----
 
-  /// Seconds; none where the graph is too large.
+  /// Simulated time in seconds; none if the graph is too large.
   std::optional<double> time_s(const Candidate& candidate);
 
   std::int64_t simulations() const { return simulations_; }
@@ -98,7 +99,7 @@ class Workbench {
   Choices choices_;
   Candidate plan_;
   std::vector<Candidate> others_;
-  std::optional<Evaluator> evaluator_;  // of the choices as they are at last
+  std::optional<Evaluator> evaluator_;  // for the final choices
   PatternSimulator timeline_;
   Candidate base_candidate_;
   Recording base_;

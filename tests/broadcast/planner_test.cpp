@@ -95,12 +95,11 @@ TEST_CASE("the planner's chunk count is the best of all") {
   const Machines machines = {.profile = profile,
                              .cluster = costs::cluster_from_profile(profile, nodes),
                              .network = network};
-  const BroadcastProblem problem = {
-      .model = model,
-      .machines = machines,
-      .root = nodes - 1,
-      .topologies = {"chain", "binomial", "scatter_allgather", "chain_p2p"},
-      .algorithms = {"onebit"}};
+  const BroadcastProblem problem = {.model = model,
+                                    .machines = machines,
+                                    .root = nodes - 1,
+                                    .topologies = {"chain", "binomial", "scatter_allgather"},
+                                    .algorithms = {"onebit"}};
   double least_s = 1e9;
   for (const std::string& topology : problem.topologies) {
     CAPTURE(elements, nodes, encode_s, topology);
@@ -114,7 +113,7 @@ TEST_CASE("the planner's chunk count is the best of all") {
     least_s = std::min(least_s, least_of_topology_s);
   }
   const BroadcastResult found = planner::plan_broadcast(problem);
-  REQUIRE(found.choices.size() == 8);
+  REQUIRE(found.choices.size() == 6);
   CHECK(found.proven);
   CHECK(found.best.seconds == least_s);
   CHECK(found.plan.root == nodes - 1);
@@ -139,17 +138,16 @@ TEST_CASE("the bound holds on clusters of other kinds, and so the best count is 
     cluster.host = {0, 0, 1, 1, 2, 2};
     cluster.host_link =
         costs::LinkCosts{.overhead_s = 1e-6, .bandwidth = 5e9, .bandwidth_both_ways = 5e9};
-    cluster.rack = costs::RackCosts{.hosts = 2, .oversubscription = 2, .latency_s = 1e-6};
+    cluster.racks = {costs::RackCosts{.hosts = 2, .oversubscription = 2, .latency_s = 1e-6}};
   }
   SECTION("nodes of different speed") { cluster.compute_speed = {1, 0.5, 1, 1, 1.25, 1}; }
   const Machines machines = {
       .profile = profile, .cluster = cluster, .network = sim::Network::kFair};
-  const BroadcastProblem problem = {
-      .model = model,
-      .machines = machines,
-      .root = 2,
-      .topologies = {"chain", "binomial", "scatter_allgather", "chain_p2p"},
-      .algorithms = {"onebit"}};
+  const BroadcastProblem problem = {.model = model,
+                                    .machines = machines,
+                                    .root = 2,
+                                    .topologies = {"chain", "binomial", "scatter_allgather"},
+                                    .algorithms = {"onebit"}};
   for (const std::string& topology : problem.topologies) {
     CAPTURE(topology);
     BroadcastProblem one = problem;
@@ -267,7 +265,7 @@ TEST_CASE("broadcasts that cannot be are refused") {
   const Machines machines = {.profile = profile,
                              .cluster = costs::cluster_from_profile(profile, 4)};
   CHECK_THROWS_WITH(planner::plan_broadcast({.model = model, .machines = machines, .root = 4}),
-                    Contains("`root` 4 is none of the 4 nodes") && Contains("0 to 3"));
+                    Contains("`root` 4 is not one of the 4 nodes") && Contains("0 to 3"));
   CHECK_THROWS_WITH(planner::plan_broadcast({.model = model, .machines = machines, .chunks = 5}),
                     Contains("`chunks` 5") && Contains("400 bytes, makes at most 4"));
   CHECK_THROWS_WITH(

@@ -107,7 +107,7 @@ TEST_CASE("half-precision gradients that a library sums are grouped as raw ones 
   CHECK(layout.units[6].algorithm == 0);
   CHECK(layout.units[6].elements == 128);  // 3 · 10, up to a multiple of 32 · 4
   plan.bulk_groups = {{1, 2}};
-  CHECK_THROWS_WITH(make_layout(small_ones(), plan), Contains("compressed otherwise"));
+  CHECK_THROWS_WITH(make_layout(small_ones(), plan), Contains("compressed differently"));
 }
 
 TEST_CASE("the rule gives each gradient the place of its group's last one") {

@@ -86,7 +86,7 @@ TEST_CASE("every kind of mistake in an encoder has its message") {
       {"array inside a lambda", "lambda_func f = [&](int i) { return gradient; };",
        "t.pse:2:37:", "gradient[i]"},
       {"return from an encoder", "return;", "t.pse:2:1:", "runs to its end"},
-      {"call without use", "floor(1.5);", "t.pse:2:1:", "what this returns is lost"},
+      {"call without use", "floor(1.5);", "t.pse:2:1:", "the returned value is lost"},
       // arrays
       {"array size unknown", "float* a; int n = a.size;",
        "t.pse:2:19:", "array size unknown: 'a' has no value yet"},
@@ -279,14 +279,14 @@ TEST_CASE("a decoder must read what its encoder writes") {
              Contains("does not read what 'AEncode' writes"));
   CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
                   "g = sort(q); }"),
-             StartsWith("t.pse:5:5:") && Contains("sort stands in an encoder"));
+             StartsWith("t.pse:5:5:") && Contains("sort belongs in an encoder"));
   CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
                   "g = map(range(3), [](int i) { return i; }); }"),
              StartsWith("t.pse:5:5:") && Contains("'g' is as long as the gradient"));
   CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
                   "int* z = map(range(int(n)), [](int i) { return i; });\n"
                   "g = scatter(z, z, g.size); }"),
-             StartsWith("t.pse:5:20:") && Contains("what a message says is not trusted with it"));
+             StartsWith("t.pse:5:20:") && Contains("a message is not trusted with it"));
   CHECK_THAT(with("void BDecode(uint8* c, float* g) { }"), Contains("does not belong to encoder"));
   CHECK_THAT(with("void ADecode(uint8* c, float* g) { float n; uint<1>* q; extract(c, n, q);\n"
                   "g = map(q, [](int s) { return s + random<float>(0, 1); }); }"),

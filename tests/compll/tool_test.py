@@ -34,6 +34,11 @@ class Tool(unittest.TestCase):
         self.assertTrue(path.exists())
         return path
 
+    def test_quiet_prints_errors_alone(self):
+        done = run(TOOL, f"{ROOT}/kernels/algorithms/DgcEncode.pse", "-b", "--target", "cpp", "--quiet", "-o", str(self.out))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertEqual(self.files(), ["DgcEncode.cpp"])
+
     def compiles(self, *words):
         done = run(*words)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -53,7 +58,7 @@ class Tool(unittest.TestCase):
                      f"hipress-profile --algorithm {program}"):
             self.assertIn(said, done.stderr)
         done = run(TOOL, program, "-w", "-r", "-f", "pytorch", "-o", str(self.out))
-        self.assertIn("all of an operator of pytorch", done.stderr)
+        self.assertIn("the whole operator of pytorch", done.stderr)
         checked = run(TOOL, program)
         self.assertEqual((checked.returncode, checked.stdout), (0, ""))
         self.assertIn("terngrad, a quantiser", checked.stderr)
@@ -156,8 +161,8 @@ class Tool(unittest.TestCase):
         for said, words in (
                 ("-w and -r need a framework: give -f with one of pytorch, tensorflow, mxnet", (tbq, "-w")),
                 ("-w and -r need a framework", (tbq, "-r")),
-                ("-f says for which framework", (tbq, "-f", "mxnet")),
-                ("-f says for which framework", (tbq, "-b", "-f", "mxnet")),
+                ("-f names the framework", (tbq, "-f", "mxnet")),
+                ("-f names the framework", (tbq, "-b", "-f", "mxnet")),
                 ("jax", (tbq, "-w", "-r", "-f", "jax")),
                 ("leave --target cuda out", (tbq, "-w", "-r", "-f", "mxnet", "--target", "cuda")),
                 ("cannot have a parameter called 'step'; rename it", ("step.pse", "-b", "-w", "-r", "-f", "pytorch")),

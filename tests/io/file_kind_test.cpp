@@ -46,7 +46,7 @@ TEST_CASE("a file's first bytes say what it is") {
       {"\x89PNG\r\n\x1a\n\0\0"s, "a PNG picture"},
       {"\x7f"s + "ELF\2\1", "a program"},
       {"%PDF-1.7\n", "a PDF document"},
-      {"\0\5\x16\7\0\2\0\0Mac OS X"s, "what macOS notes of a file, and not the file itself"},
+      {"\0\5\x16\7\0\2\0\0Mac OS X"s, "metadata of macOS about a file, and not the file itself"},
       {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
        "a pointer of Git LFS, and not the file itself"},
       {"\xff\xfe{\0\"\0"s, "text in UTF-16"},

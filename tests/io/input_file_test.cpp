@@ -108,7 +108,23 @@ TEST_CASE("a pipe is read to its end") {
       const Descriptor to(ends[1]);
       REQUIRE(::write(to.number(), "text", 4) == 4);
     }
-    CHECK(read_file("/dev/fd/" + std::to_string(from.number())) == "text");
+    const std::string path_of_end = "/dev/fd/" + std::to_string(from.number());
+    const InputScope scope;
+    CHECK(read_file(path_of_end) == "text");
+    CHECK(read_file(path_of_end) == "text");  // kept in this scope
+    const InputScope inner;
+    CHECK(read_file(path_of_end).empty());  // another scope reads what is left
+  }
+  SECTION("again, where another writer has come") {
+    const auto answer = [&](const std::string& text) {
+      std::jthread writer([&] { std::ofstream(path) << text; });
+      return read_file(path);
+    };
+    CHECK(answer("one") == "one");
+    std::this_thread::sleep_for(20ms);  // longer than the clock of files
+    const Descriptor open(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    REQUIRE(::write(open.number(), "two", 3) == 3);
+    CHECK_THAT(complaint_of(path, kSoon), Catch::Contains("has not finished"));
   }
 }
 

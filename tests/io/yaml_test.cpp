@@ -267,7 +267,7 @@ TEST_CASE("values and levels of a file are limited") {
   };
   CHECK(parse(listed(999'997)).at("v").items().size() == 999'997);
   CHECK(complaint([&] { parse(listed(999'998)); }) ==
-        "x.yaml:2: has more than 1000000 keys and values; leave out what nobody needs, or split "
+        "x.yaml:2: has more than 1000000 keys and values; leave out unused ones, or split "
         "the file");
   const char* const refused = "x.yaml:1: has lists and maps in more than 64 levels; write fewer";
   CHECK(complaint([] { parse(std::string(100'000, '[')); }) == refused);
@@ -291,5 +291,43 @@ TEST_CASE("an alias of what it is part of is refused") {
     CAPTURE(text);
     CHECK(complaint([&] { parse(text); }) ==
           "x.yaml:1: an alias stands for a value that it is part of");
+  }
+}
+
+TEST_CASE("a file that may be cut off is refused") {
+  const TemporaryFolder folder;
+  const auto about = [&](const std::string& text) {
+    const std::string path = folder.file("x.yaml", text);
+    const std::string found = complaint([&] { YamlNode::load(path); });
+    return found.starts_with(path) ? found.substr(path.size()) : found;
+  };
+  SECTION("in its last value") {
+    for (const char* text :
+         {"a: 1\nb: 400Gbp", "a: 1\nb:", "a: 1\nb: H100 ", "a: 1\nb: 'it'", "a: 1\n# a comme"}) {
+      INFO(text);
+      CHECK(about(text) ==
+            ":2: the file ends without a line end, so its last value may be cut off: copy the file "
+            "again, or end its last line");
+    }
+    for (const char* text :
+         {"a: 1\nb: 2\n", "a: 1\r\n", "a: {b: 1}", "{\"a\": [1, 2]}", "a: \"b\"", "a: 1\n...\n"}) {
+      INFO(text);
+      CHECK(about(text) == "no InputError");
+    }
+  }
+  SECTION("in a quoted text, where a line end follows") {
+    CHECK(about("a: 1\nb: \"Amazon EC2\n") ==
+          ":2: ends within a quoted text: copy the file again, or close the quotes");
+    CHECK(about("a: 1\nb: 'Amazon EC2\n\n") ==
+          ":3: ends within a quoted text: copy the file again, or close the quotes");
+    CHECK_THAT(about("a: 'b\n...\nc: d'\n"),
+               Catch::Contains(":2: not valid YAML: illegal document"));
+  }
+  SECTION("between two lines, where a directive asks for the end marker") {
+    CHECK(about("# lab\n%YAML 1.2\n---\na: 1\nb: 2\n...\n") == "no InputError");
+    CHECK(
+        about("# lab\n%YAML 1.2\n---\na: 1\n") ==
+        ":4: opens with %YAML and ends without the line '...', so it is cut off: copy it again, or "
+        "leave out the line of %YAML");
   }
 }

@@ -112,10 +112,10 @@ TEST_CASE("warnings go to whoever asks, and nonsense is refused before any searc
   Hooks hooks;
   hooks.warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
   Request request = counted("PS");
-  request.search = "exhaustive";
+  request.accuracy = {"tern=terngrad"};
   const PreparedRequest prepared(request, PlanForm::kText, hooks);
   REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings[0], Contains("is for the passes alone: search exhaustive goes on"));
+  CHECK_THAT(warnings[0], Contains("`accuracy` tern=… has no effect"));
   CHECK_THROWS_AS(PreparedRequest(counted("TREE"), PlanForm::kText), io::InputError);
   request = counted("PS");
   request.input = "vgg18";

@@ -44,7 +44,7 @@ struct Large {
 TEST_CASE("a simulation that would take longer than what is left is not begun") {
   SimulationBudget budget(1, nullptr);
   CHECK(budget.objection(1000, SimulationKind::kFair).empty());
-  CHECK_THAT(budget.objection(1e9, SimulationKind::kFair), Contains("for which the budget leaves"));
+  CHECK_THAT(budget.objection(1e9, SimulationKind::kFair), Contains("and the budget leaves"));
   // 2 s for 2e5 tasks are 10 us each, so 1e6 tasks are 10 s.
   CHECK(budget.objection(1e5, SimulationKind::kPort).empty());
   budget.note(2e5, SimulationKind::kPort, 2);

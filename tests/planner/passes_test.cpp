@@ -7,7 +7,6 @@
 
 #include "io/error.hpp"
 #include "planner/baselines/baselines.hpp"
-#include "planner/search/exhaustive.hpp"
 #include "planner/search/passes/runner.hpp"
 #include "planner/search/search.hpp"
 #include "planner/search/timeline_search.hpp"
@@ -155,27 +154,6 @@ TEST_CASE("without a budget, passes simulate nothing and leave the decisions") {
   CHECK(total_coarseness(problem, after.plan) == total_coarseness(problem, before.plan));
 }
 
-TEST_CASE("passes after an exhaustive search stay in its option set, and not slower") {
-  for (std::uint64_t seed = 40; seed < 46; ++seed) {
-    CAPTURE(seed);
-    RandomProblem random(seed, {.most_gradients = 5, .most_nodes = 8});
-    Problem problem = limited(random, sim::Network::kPort);
-    problem.grouping = Grouping::kAny;
-    problem.choices = find_search("exhaustive").choices;
-    problem.tolerance = 0;
-    const TimedPlan before = timed(problem, search_exhaustive(problem).plan);
-    const TimedPlan after = run_passes(problem, before, {}).plan;
-    // The best there is cannot be beaten by what is in its option set.
-    CHECK(after.iteration_s == before.iteration_s);
-    CHECK(after.plan.bulk.threshold_bytes == 0);
-    CHECK(after.plan.batch.threshold_bytes == 0);
-    const auto nodes = static_cast<std::int32_t>(problem.nodes);
-    for (const casync::Decision& decision : after.plan.decisions) {
-      CHECK((decision.partitions == 1 || decision.partitions == nodes));
-    }
-  }
-}
-
 TEST_CASE("no gradient is compressed that could be raw within the tolerance", "[slow]") {
   int compressing = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -194,7 +172,7 @@ TEST_CASE("no gradient is compressed that could be raw within the tolerance", "[
     CHECK(ceiling.iteration_s <= report->iteration_before_s * (1 + kTolerance));
     REQUIRE(ceiling.upper_s);
     CHECK(is_within(ceiling, polished.plan));
-    const Choices choices = choices_of(problem);
+    const Choices choices = make_choices(problem);
     for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
       if (polished.plan.plan.decisions[g].algorithm == casync::kRaw) continue;
       ++compressing;

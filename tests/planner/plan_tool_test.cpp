@@ -251,7 +251,7 @@ TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the document
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 27);
+  CHECK(report.size() == 26);
   CHECK(report.at("model") == "input");
   // SeCoPa's files say nothing of times.
   CHECK(report.at("advice") == "too close to call");
@@ -268,7 +268,6 @@ TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the document
   CHECK(report.at("compressed") == 11);  // lines with y in secopa_vgg19_PS_4.txt
   CHECK(report.at("lower_bound_s").is_null());
   CHECK(report.at("gap").is_null());
-  CHECK(report.at("proved_optimal") == false);
   CHECK(report.at("topology") == "ps");
   CHECK(report.at("raw_topology") == "ps");
   CHECK(report.at("evaluations") == 0);
@@ -286,27 +285,6 @@ TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the document
   }
   CHECK(report.at("faster_than").at("none").get<double>() > 0.9);
   CHECK(report.at("predicted_iteration_s") == baselines.at("secopa"));
-}
-
-TEST_CASE_METHOD(PlanFixture, "option --json says whether a plan is proved to be the best",
-                 "[tool]") {
-  write("four.txt", "a,4000000\nb,1000\nc,300000\nd,20\n");
-  const auto report = [&](const std::string& arguments) {
-    const ToolRun done = run(
-        "hipress-plan --input four.txt --nnodes 4 --network port --algorithm onebit,fp16 --json " +
-        arguments);
-    REQUIRE(done.status == 0);
-    return nlohmann::json::parse(done.out);
-  };
-  const auto best = report("--search exhaustive");
-  CHECK(best.at("proved_optimal") == true);
-  CHECK(best.at("lower_bound_s") <= best.at("predicted_iteration_s"));
-  CHECK(report("--search timeline --evaluations 50").at("proved_optimal") == false);
-  // A robust plan may be another one, which then takes longer where all is as expected.
-  const auto robust =
-      report("--search exhaustive --robust --bandwidth-uncertainty 0.9 --replicas 8");
-  CHECK(robust.at("proved_optimal") ==
-        (robust.at("predicted_iteration_s") <= best.at("predicted_iteration_s")));
 }
 
 TEST_CASE_METHOD(PlanFixture,
@@ -449,11 +427,10 @@ TEST_CASE_METHOD(PlanFixture, "wrong requests of hipress-plan are refused with t
     refuses("--nnodes 9000 --break-even nodes", "9000 nodes", "2 nodes and 8192 nodes");
   }
   SECTION("break-even over a compute time that is not known") {
-    refuses("--break-even compute-time", "not known", "--compute-time");
+    refuses("--break-even compute-time", "is unknown", "--compute-time");
   }
   SECTION("unknown network") { refuses("--network torus", "torus", "port, fair"); }
   SECTION("unknown search") { refuses("--search magic", "magic", "secopa"); }
-  SECTION("too large to search") { refuses("--search exhaustive", "6.9e+10 plans", "timeline"); }
   SECTION("best topology without simulation") { refuses("--topology BEST", "BEST", "timeline"); }
   SECTION("best topology for a baseline") {
     refuses("--topology BEST --search greedy", "greedy", "timeline");
@@ -707,7 +684,7 @@ TEST_CASE_METHOD(PlanFixture, "two plans are laid side by side", "[tool]") {
   const std::size_t before = files();
   const ToolRun same = run(arguments + "all");
   REQUIRE(same.status == 0);
-  CHECK_THAT(same.out, Contains("the plans decide the same"));
+  CHECK_THAT(same.out, Contains("the plans are alike"));
   const ToolRun text = run(arguments + "none");
   REQUIRE(text.status == 0);
   CHECK_THAT(text.out, Contains("38 differences") && Contains("exposed communication") &&

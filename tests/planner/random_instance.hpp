@@ -88,7 +88,7 @@ class RandomInstance {
          << cluster.cores_per_host << " turn " << cluster.core_turn_s << " burst "
          << cluster.link.burst_bytes << " duplex "
          << cluster.link.bandwidth_both_ways / cluster.link.bandwidth << " host link "
-         << cluster.host_link.has_value() << " rack " << cluster.rack.has_value() << " overlap "
+         << cluster.host_link.has_value() << " rack " << !cluster.racks.empty() << " overlap "
          << cluster.overlap.compute_codec << " speeds";
     for (const double speed : cluster.compute_speed) text << ' ' << speed;
     return text.str();
@@ -200,7 +200,7 @@ class RandomInstance {
     cluster.host_link->bandwidth *= 4;
     cluster.host_link->bandwidth_both_ways *= 4;
     for (std::uint32_t node = 0; node < cluster.nodes; ++node) cluster.host[node] = node / 2;
-    if (draws_.one_in(2)) cluster.rack = costs::RackCosts{1, 2, 1e-6};
+    if (draws_.one_in(2)) cluster.racks = {costs::RackCosts{1, 2, 1e-6}};
   }
 
   void make_choices(const Features& features) {

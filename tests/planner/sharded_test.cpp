@@ -6,6 +6,7 @@
 #include <string>
 
 #include "casync/layout.hpp"
+#include "costs/starter_profile.hpp"
 #include "io/error.hpp"
 #include "planner/analysis/verdict.hpp"
 #include "planner/baselines/baselines.hpp"
@@ -229,7 +230,7 @@ TEST_CASE("what plans of schedules know nothing of is refused or said", "[tool]"
   const std::string job =
       "hipress-plan --input resnet50 --profile h100-100g --nnodes 4 --output p.yaml ";
   for (const char* option :
-       {"--search exhaustive", "--grouping any", "--transfer-order need", "--seed 3",
+       {"--search timeline", "--grouping any", "--transfer-order need", "--seed 3",
         "--disable-pass scheme", "--network port", "--topology ring"}) {
     CAPTURE(option);
     const std::string text(option);
@@ -243,7 +244,7 @@ TEST_CASE("what plans of schedules know nothing of is refused or said", "[tool]"
   CHECK_THAT(place.run(job + "--schedule fsdp --schedule ddp --topology ring").err,
              !Contains("has no effect"));
   CHECK_THAT(place.run(job + "--schedule fsdp --algorithm powersgd,int8block").err,
-             Contains("powersgd is left out: shards are encoded each for itself"));
+             Contains("powersgd is left out: it cannot encode shards independently of each other"));
   const std::string sim = "hipress-sim --input resnet50 --profile h100-100g --nnodes 4 ";
   CHECK_THAT(place.run(sim + "--plan zeropp --algorithm onebit").err,
              Contains("--algorithm has no effect"));
@@ -256,12 +257,12 @@ TEST_CASE("what plans of schedules know nothing of is refused or said", "[tool]"
 
 TEST_CASE("each collective whose cost is an estimate is named", "[tool]") {
   const Workplace place;
-  std::string profile = source_file("profiler/profiles/h100-100g.yaml");
+  std::string profile = costs::starter_profile("h100-100g").value();
   const std::string curve = "{pieces: [{from: 0, a_s: 1e-5, s_per_byte: 1e-9}]}";
-  const std::string::size_type links = profile.find("\nlinks:\n") + 8;
+  const std::string::size_type links = profile.find("\nlinks: {") + 9;
   std::string measured;
   for (const char* name : {"all_gather", "reduce_scatter", "all_to_all"}) {
-    measured += fmt::format("  {}: {{2: {}, 8: {}}}\n", name, curve, curve);
+    measured += fmt::format("{}: {{2: {}, 8: {}}}, ", name, curve, curve);
   }
   place.write("measured.yaml", profile.insert(links, measured));
   const std::string job = "--input resnet50 --profile measured.yaml ";
@@ -562,14 +563,14 @@ TEST_CASE("a sharded plan that compresses nothing is laid beside what frameworks
   const Verdict elsewhere = beside.verdict();
   CHECK(elsewhere.answer == Answer::kCompress);
   CHECK_THAT(elsewhere.sentence,
-             Contains("compress, but otherwise (99 % sure): ZeRO++ (give `schedule` "
+             Contains("compress, but with another plan (99 % sure): ZeRO++ (give `schedule` "
                       "'fsdp(reshard=8)' and `algorithm` int4block) takes 500ms"));
   // ZeRO++ does not speak for compression where something without it takes less.
   beside.add("hsdp", 0.4, "hsdp(shard=8)");
   CHECK(beside.verdict().answer == Answer::kDoNotCompress);
   CHECK_THAT(beside.verdict().sentence,
              Contains("HSDP (give `schedule` 'hsdp(shard=8)') takes 400ms") &&
-                 Contains("this plan, uncompressed too, 1s") && Contains("ZeRO++ takes 500ms") &&
+                 Contains("this plan, also uncompressed, 1s") && Contains("ZeRO++ takes 500ms") &&
                  Contains("less than this plan"));
 }
 
@@ -597,7 +598,7 @@ TEST_CASE("a sharded plan that casts alone is no compression to advise") {
              Contains("do not compress: fsdp(communicators=separate) takes 1s"));
   beside.add("zeropp", 0.5, "fsdp(reshard=8)");
   CHECK(beside.verdict().answer == Answer::kCompress);
-  CHECK_THAT(beside.verdict().sentence, Contains("compress, but otherwise"));
+  CHECK_THAT(beside.verdict().sentence, Contains("compress, but with another plan"));
 }
 
 TEST_CASE("a sharded plan's file holds what the verdict advises", "[tool]") {
@@ -757,15 +758,15 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
       "--cluster uneven.yaml --schedule fsdp",
       "hosts have different numbers of nodes; give a number of nodes that nodes_per_host divides");
   refuses("hipress-sim " + job + "--plan none --schedule BEST",
-          "BEST is what hipress-plan chooses");
-  refuses("hipress-plan " + job + "--wrap 1M", "--wrap is of layers, which ddp has not");
-  refuses("hipress-plan " + job + "--shards-by ring", "--shards-by is of sharded schedules");
+          "BEST can only be chosen by hipress-plan");
+  refuses("hipress-plan " + job + "--wrap 1M", "--wrap applies to layers, which ddp does not have");
+  refuses("hipress-plan " + job + "--shards-by ring", "--shards-by applies to sharded schedules");
   refuses("hipress-plan " + job + "--shards-by ring --schedule 'local(steps=4)'",
-          "--shards-by is of sharded schedules");
+          "--shards-by applies to sharded schedules");
   refuses("hipress-plan " + job + "--shards-by pigeon --schedule fsdp",
           "shards travel by library, ring, direct, not by 'pigeon'");
-  refuses("hipress-plan " + job + "--wrap 1G --schedule fsdp", "no module has so many");
-  refuses("hipress-plan " + job + "--wrap 1M --wrap 1G --schedule fsdp", "no module has so many");
+  refuses("hipress-plan " + job + "--wrap 1G --schedule fsdp", "no module has that many");
+  refuses("hipress-plan " + job + "--wrap 1M --wrap 1G --schedule fsdp", "no module has that many");
   refuses("hipress-plan " + job + "--wrap 1M --wrap 2M --schedule fsdp --required-bandwidth",
           "--required-bandwidth takes one rule of --wrap");
   refuses("hipress-sim " + job + "--plan none --wrap 'h.*' --schedule fsdp",
@@ -775,7 +776,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
           "nothing fits into --gpu-memory");
   refuses("hipress-plan " + job + "--schedule fsdp --gpu-memory much", "--gpu-memory");
   refuses("hipress-plan " + job + "--schedule fsdp --optimizer lion", "known are adamw");
-  refuses("hipress-plan " + job + "--activation-memory 2GB", "--activation-memory is of");
+  refuses("hipress-plan " + job + "--activation-memory 2GB", "--activation-memory needs");
   refuses("hipress-plan " + job + "--today ddp_fp8", "--today: 'ddp_fp8' is no baseline");
   const ToolRun needed = place.run("hipress-plan " + job +
                                    "--schedule ddp --schedule fsdp --required-bandwidth "
@@ -785,7 +786,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   const ToolRun ported = place.run("hipress-sim " + job +
                                    "--plan none --schedule fsdp --topology ring --network port");
   CHECK_THAT(ported.err,
-             Contains("--topology has no effect: shards go by a library's collectives") &&
+             Contains("--topology has no effect: a library's collectives carry the shards") &&
                  Contains("each of the 32 GPUs is a node"));
   CHECK(place.run("hipress-plan " + job + "--schedule 'hsdp(shard=4|5|8)'").status == 0);
   const ToolRun links = place.run("hipress-plan " + job +
@@ -794,7 +795,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   std::string wrong = text;
   wrong.replace(wrong.find("schedule: fsdp"), 14, "schedule: ddp");
   place.write("wrong.yaml", wrong);
-  refuses("hipress-sim " + job + "--plan wrong.yaml", "is of a sharded schedule");
+  refuses("hipress-sim " + job + "--plan wrong.yaml", "applies to sharded schedules");
 }
 
 }  // namespace

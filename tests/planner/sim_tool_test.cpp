@@ -383,8 +383,9 @@ TEST_CASE_METHOD(SimFixture, "a parameter that changes nothing is warned of, on 
   const ToolRun alone =
       run("hipress-sim --input model.yaml --plan none --nnodes 1 --network port --cluster "
           "cluster.yaml");
-  CHECK_THAT(alone.err, Contains("--network has no effect: one node") &&
-                            Contains("cluster.yaml: link.bandwidth has no effect: one node"));
+  CHECK_THAT(alone.err,
+             Contains("--network has no effect: a job of one node") &&
+                 Contains("cluster.yaml: link.bandwidth has no effect: a job of one node"));
 }
 
 TEST_CASE_METHOD(SimFixture, "replicas of jitter give percentiles, the same for any jobs",

@@ -99,7 +99,7 @@ TEST_CASE("without ready times a verdict to compress is a range, and one against
   CHECK_THAT(verdict.sentence, StartsWith("too close to call: without ready times") &&
                                    Contains("between nothing and 50ms of 150ms") &&
                                    Contains("`compute_time`") &&
-                                   Contains("If nothing hides it: compress"));
+                                   Contains("If all communication is exposed: compress"));
   verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.1));
   const std::string before = verdict.sentence;
   weaken(models::MissingTimes::kReady, verdict, comparison);
@@ -109,7 +109,7 @@ TEST_CASE("without ready times a verdict to compress is a range, and one against
 
 TEST_CASE("times of other hardware than the profile's are named first") {
   CHECK(other_hardware("Sizes and ready times measured on one V100.", "H100 (HBM3)") ==
-        "computation is as on V100, and the profile is of H100 (give `compute_time`): ");
+        "computation was timed on V100, and the profile is of H100 (give `compute_time`): ");
   CHECK(other_hardware("measured on one V100", "Tesla V100-SXM2").empty());
   CHECK(other_hardware("measured here", "H100").empty());
   CHECK(other_hardware("V100", "2 cores").empty());
@@ -126,7 +126,7 @@ TEST_CASE(
   CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK_THAT(verdict.sentence,
              Contains("baseline none_grouped (groups: take `output` X.yaml) takes 100ms") &&
-                 Contains("this plan, uncompressed too, 140ms") && Contains("would save 0.1 %"));
+                 Contains("this plan, also uncompressed, 140ms") && Contains("would save 0.1 %"));
 }
 
 TEST_CASE("a plan that is faster by less than it may be wrong is too close to call") {
@@ -198,7 +198,7 @@ TEST_CASE("where a baseline that cannot be the plan pays, it is advised") {
   comparison.elsewhere->name = "ddp_fp16";
   const Verdict verdict = judge(one.problem, one.lossy, comparison);
   CHECK(verdict.answer == Answer::kCompress);
-  CHECK_THAT(verdict.sentence, StartsWith("compress, but otherwise") &&
+  CHECK_THAT(verdict.sentence, StartsWith("compress, but with another plan") &&
                                    Contains("PyTorch DDP with its fp16 hook takes 70ms") &&
                                    Contains("this plan 150ms"));
   comparison.elsewhere->plan.iteration_s = 0.0998;
@@ -255,7 +255,7 @@ TEST_CASE("without intervals nothing is said of how sure an advice is") {
   const Verdict verdict = judge(one.problem, one.lossy, comparison);
   CHECK(verdict.answer == Answer::kCompress);
   CHECK_FALSE(verdict.probability);
-  CHECK_THAT(verdict.sentence, Contains("compress (how sure is not known") && !Contains("% sure"));
+  CHECK_THAT(verdict.sentence, Contains("compress (probability unknown") && !Contains("% sure"));
 }
 
 TEST_CASE("why nothing was simulated is the verdict") {

@@ -1,3 +1,5 @@
+#include "plans/plan_yaml.hpp"
+
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -123,6 +125,13 @@ TEST_CASE("what a plan YAML says of shards is read, or refused where it stands")
   CHECK(plan.exchange_within == 2);
   CHECK(about("exchange_within: 3\nshards_by: ring\n") ==
         "p.yaml:5: exchange_within: must divide the 4 nodes that have all shards, got 3");
+  CHECK(
+      about("rails: 3\n") ==
+      "p.yaml:5: rails: is the number of nodes per host, and 3 does not divide 4: give a divisor");
+  const casync::Plan rails =
+      parse_plan_yaml(with("shards_by: ring\nrails: 2\n"), "p.yaml", {model, "ps", 4}).plan;
+  CHECK(rails.rails == 2);
+  CHECK_THAT(plan_yaml(model, rails, {}), Catch::Contains("rails: 2"));
   CHECK(about("exchange_within: 2\nshards_by: pigeon\n") ==
         "p.yaml:6: shards_by: shards travel by library, ring, direct, not by 'pigeon'");
 
@@ -152,7 +161,7 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   SECTION("an unknown topology") {
     CHECK(about("schema: hipress.plan/1\ntopology: mesh\nnodes: 4\ngradients: []\n") ==
           "p.yaml:2: topology: unknown topology 'mesh'; known are ps, ring, allreduce, allgather, "
-          "chain, binomial, scatter_allgather, chain_p2p");
+          "chain, binomial, scatter_allgather");
   }
   SECTION("another number of nodes") {
     CHECK(

@@ -382,7 +382,7 @@ class Exec(unittest.TestCase):
         for cluster, left_out in ((gpus, "8 GPUs per node"), (racks, "racks"), (hosts, "links within hosts")):
             report = self.report("--profile", "sosp21", "--cluster", cluster)
             self.assertEqual(report["notes"], [f"the cluster has {left_out}; these ranks are 4 threads on one machine: "
-                                               "compared is the part between nodes"])
+                                               "only the part between nodes is compared"])
             self.assertEqual(report["predicted_iteration_s"], flat)
 
     def test_a_trace_that_cannot_be_written_is_refused_before_anything_is_run(self):
@@ -551,7 +551,7 @@ class Exec(unittest.TestCase):
         self.refused(self.command("--again", "-1"), "--again", "'-1'")
         flat = self.write("flat.yaml", "nodes: 4\n")
         self.refused(self.command("--cluster", flat), "--cluster", "--profile")
-        self.refused(self.command("--cluster", self.path("absent.yaml")), "--cluster", "--profile")
+        self.refused(self.command("--cluster", self.path("absent.yaml")), "absent.yaml", "cannot be read")
         for wrong in ("nan", "inf", "0", "0.01", "1e10"):
             self.refused(self.command("--timeout", wrong), "--timeout", "from 0.1 to 1000000", f"'{wrong}'")
         trace = self.path("trace.json")

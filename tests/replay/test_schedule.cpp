@@ -118,6 +118,24 @@ TEST_CASE("periods verify, whatever the schedule, codec and topology") {
   }
 }
 
+TEST_CASE("rings over the rails of hosts verify, means and shards") {
+  for (const char* form : {"raw", "onebit", "fp16"}) {
+    for (const std::uint32_t rails : {2u, 3u}) {
+      INFO(form << " " << rails);
+      Case mean = scheduled("ddp", "ring", form, 6);
+      Case shards = sharded("fsdp", "ring", "raw", form == std::string("onebit") ? "raw" : form, 6);
+      for (Case* const made : {&mean, &shards}) {
+        const std::size_t tasks = made->graph.tasks();
+        made->plan.plan.rails = rails;
+        made->graph = casync::expand_to_run(made->model, made->plan.plan);
+        casync::check(made->graph);
+        CHECK(made->graph.tasks() == tasks);
+        CHECK(run(*made).verified);
+      }
+    }
+  }
+}
+
 TEST_CASE("a period computes all its steps, and means come before the forward that awaits them") {
   const Case made = scheduled("local(steps=6, fragments=3, overlap=1)", "ring", "raw", 2);
   const ReplayResult result = run(made);

@@ -178,6 +178,42 @@ class Report(unittest.TestCase):
         self.assertEqual(page.run(rows), 16)
 
 
+class Learning(unittest.TestCase):
+    """A report of a plan that was made with a pilot."""
+
+    def test_losses_and_errors_are_drawn(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            names = [f"layer{g}.weight" for g in range(50)]
+            (folder / "model.csv").write_text("name,elements,ready_us\n" + "".join(f"{one},{100_000 + g},{100 * (g + 1)}\n" for g, one in enumerate(names)))
+            errors = [f"  - {{plan: {plan}, gradient: {one}, step: 1, error: {error}, error_with_residual: 1, norm: 1}}\n"
+                      for plan, error in (("fp16", 0.0002), ("int4block", 0.25)) for one in names]
+            (folder / "pilot.yaml").write_text(
+                "schema: 1\nscript: x\nranks: 2\nsteps: 300\nseeds: 1\nratios:\n"
+                "  - {plan: fp16, ratio: 1, p10: 1, p90: 1.01, after: 300, runs: 1}\n"
+                "  - {plan: int4block, ratio: 1.1, p10: 1.05, p90: 1.2, after: 300, runs: 1}\nerrors:\n" + "".join(errors) +
+                "curve:\n  - {step: 1, loss: 4}\n  - {step: 150, loss: 2}\n  - {step: 300, loss: 1}\n")
+            done = subprocess.run([PLAN, "--input", "model.csv", "--profile", "v100-100g", "--bandwidth", "1Gbps", "--nnodes", "4", "--evaluations",
+                                   "50", "--pilot", "pilot.yaml", "--output", "plan.yaml", "--report", "report.html", "--json"], cwd=folder,
+                                  capture_output=True, text=True, check=True)
+            said = json.loads(done.stdout)["learning"]
+            with browser.Browser(browser.find()) as page:
+                for window in (DESKTOP, PHONE):
+                    page.open((folder / "report.html").as_uri(), *window)
+                    self.assertEqual(page.errors, [])
+                    self.assertLessEqual(page.run("document.documentElement.scrollWidth"), window[0])
+                drawn = page.run("[...document.querySelectorAll('#learning [data-value]')].map(one => one.dataset.value)")
+                words = page.run("document.getElementById('learning').textContent")
+        times = [pace["to_loss_s"] for pace in said["paces"] if pace["plan"] in ("this plan", "ddp", "ddp_fp16")]
+        self.assertEqual(len(times), 3)
+        self.assertEqual(set(times) - set(map(float, drawn)), set())
+        # The 40 largest of 50, under two algorithms.
+        self.assertEqual([drawn.count("0.25"), drawn.count("0.0002")], [40, 40])
+        self.assertIn("of 40 of 50 gradients, the largest", words)
+        self.assertNotIn("layer9.weight", words)
+        self.assertIn("layer10.weight", words)
+
+
 if __name__ == "__main__":
     SIM, PLAN = (str(pathlib.Path(sys.argv.pop()).resolve()) for _ in range(2))
     if browser.find() is None:

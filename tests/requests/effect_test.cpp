@@ -48,9 +48,9 @@ TEST_CASE("one node needs no network, no topology, and without codecs no profile
       {{"plan", "none"}, {"topology", "ps"}, {"profile", "v100-100g"}, {"network", "fair"}});
   const auto alone = warnings(test_scenario(test_model({3200}), "ps", 1, kRaw, 1), given);
   REQUIRE(alone.size() == 3);
-  CHECK_THAT(alone[0], Contains("`topology` has no effect: one node"));
+  CHECK_THAT(alone[0], Contains("`topology` has no effect: a job of one node"));
   CHECK_THAT(alone[1], Contains("`profile` has no effect: nothing is sent"));
-  CHECK_THAT(alone[2], Contains("`network` has no effect: one node"));
+  CHECK_THAT(alone[2], Contains("`network` has no effect: a job of one node"));
   const auto empty = warnings(test_scenario(test_model({}), "ps", 3, kRaw, 1), given);
   REQUIRE(empty.size() == 3);
   CHECK_THAT(empty[0], Contains("no gradients"));
@@ -131,8 +131,8 @@ TEST_CASE("a topology by which nothing goes is named") {
   SimulateRequest given =
       request_of({{"plan", "none"}, {"raw_allreduce", true}, {"topology", "ring"}});
   CHECK(warnings(planned(given, "ring", 3, kTwo), given) ==
-        std::vector<std::string>{"`topology` has no effect: nothing goes by it; the same tasks "
-                                 "come of ps, allreduce, allgather"});
+        std::vector<std::string>{"`topology` has no effect: no gradient uses it; the tasks are "
+                                 "the same with ps, allreduce, allgather"});
   given.plan_options = {};
   given.given.erase("raw_allreduce");
   CHECK(warnings(planned(given, "ring", 3, kTwo), given).empty());
@@ -174,9 +174,9 @@ TEST_CASE("what was not checked because that takes long is named") {
   const auto sentences = without_effect(given, scenario, graph, result, graph.tasks() - 1);
   REQUIRE(sentences.size() == 2);
   CHECK_THAT(sentences[0], Contains("`bulk_threshold` has no effect"));  // which is by reasoning
-  CHECK(sentences[1] == "not checked for an effect, since " + std::to_string(graph.tasks()) +
-                            " tasks take long to simulate again: `network`, `transfer_order`, "
-                            "`no_pipelining`, `cluster`");
+  CHECK(sentences[1] == std::to_string(graph.tasks()) +
+                            " tasks take too long to simulate again; effects were not checked for "
+                            "`network`, `transfer_order`, `no_pipelining`, `cluster`");
   CHECK(without_effect(given, scenario, graph, result, graph.tasks()).back().starts_with("/"));
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("keys of a cluster file that change nothing are named") {
   const tests::TemporaryFolder folder;
   SimulateRequest given = request_of({{"plan", "none"}, {"cluster", folder.path("cluster.yaml")}});
   const auto warn = [&](const std::string& yaml, std::uint32_t nodes) {
-    folder.file("cluster.yaml", yaml);
+    folder.file("cluster.yaml", yaml + "\n");
     given.nodes = nodes;
     Scenario scenario = test_scenario(test_model({3200}), "ps", nodes, kRaw, 1);
     scenario.cluster = costs::read_cluster(given.machines.cluster, scenario.profile, nodes);
@@ -194,7 +194,7 @@ TEST_CASE("keys of a cluster file that change nothing are named") {
   };
   CHECK(warn("link: {bandwidth: 1GB/s, latency: 5us, overhead: 0us}", 2).empty());
   CHECK_THAT(warn("link: {bandwidth: 1GB/s}", 1),
-             Contains("cluster.yaml: link.bandwidth has no effect: one node"));
+             Contains("cluster.yaml: link.bandwidth has no effect: a job of one node"));
   CHECK_THAT(warn("link: {core_s_per_byte: 1e-9}\nnodes_per_host: 2", 2),
              Contains("nodes_per_host has no effect: nodes on one host share neither a link") &&
                  Contains("link.core_s_per_byte has no effect: cores_per_host is 0"));

@@ -12,6 +12,7 @@
 
 #include "io/document.hpp"
 #include "io/error.hpp"
+#include "planner/problem/pilot_pictures.hpp"
 #include "planner/problem/problem.hpp"
 #include "requests/request.hpp"
 
@@ -78,7 +79,7 @@ TEST_CASE("steps of a plan are its algorithms', by what each gradient loses") {
   SECTION("by squared errors, and a little by size") {
     const PilotFile file(
         rows,
-        "errors:\n  - {plan: onebit, gradient: first, step: 1, error: 0.5, error_with_residual: 1, "
+        "errors:\n  - {plan: onebit, gradient: first, step: 1, error: 1, error_with_residual: 0.5, "
         "norm: 2}\n  - {plan: onebit, gradient: last, step: 1, error: 1, error_with_residual: 1, "
         "norm: 3}\n");
     const Learning learning = read_pilot(file.path);
@@ -98,6 +99,24 @@ TEST_CASE("steps of a plan are its algorithms', by what each gradient loses") {
     CHECK(learning.of(model, local, "local.yaml")->ratio == Approx(1.5));
     CHECK(learning.algorithms() == std::vector<std::string>{"int4block", "onebit"});
   }
+}
+
+TEST_CASE("pictures are of a pilot's losses and errors") {
+  const PilotFile file(
+      row("onebit", 3, 2, 5),
+      "errors:\n  - {plan: onebit, gradient: first, step: 1, error: 0.3, error_with_residual: 1, "
+      "norm: 2}\n  - {plan: onebit, gradient: first, step: 9, error: 0.4, error_with_residual: 1, "
+      "norm: 3, residual: 0.5}\n  - {plan: x.yaml, gradient: first, step: 9, error: 0.4, "
+      "error_with_residual: 1, norm: 3}\ncurve:\n  - {step: 1, loss: 2.5}\n  - {step: 400, loss: "
+      "-1}\n");
+  CHECK(read_pilot(file.path).rows.contains("onebit"));
+  const PilotPictures pictures = read_pilot_pictures(file.path);
+  REQUIRE(pictures.curve.size() == 2);
+  CHECK(pictures.curve[1].step == 400);
+  CHECK(pictures.curve[1].loss == -1);
+  REQUIRE(pictures.errors.size() == 1);
+  // The root of the mean of 0.09 and 0.16.
+  CHECK(pictures.errors.at("onebit").at("first") == Approx(std::sqrt(0.125)));
 }
 
 TEST_CASE("algorithms are searched with those that slow learning no more") {
@@ -133,6 +152,12 @@ TEST_CASE("the plan of a pilot is the one that has DDP's loss soonest") {
         slow.find("predicted_iteration_s")->number());
   const Document& learning = *fast.find("learning");
   const double ratio = *learning.find("steps_ratio")->number();
+  const Document& mine = *learning.find("paces")->items()->begin();
+  CHECK(*mine.find("plan")->text() == "this plan");
+  CHECK(mine.find("to_loss_s")->number() ==
+        Approx(400 * ratio * *fast.find("predicted_iteration_s")->number()));
+  CHECK(mine.find("to_loss_s_p10")->number() < mine.find("to_loss_s")->number());
+  CHECK(mine.find("to_loss_s")->number() < mine.find("to_loss_s_p90")->number());
   CHECK(learning.find("time_to_loss_s")->number() ==
         Approx(400 * ratio * *fast.find("predicted_iteration_s")->number()));
   CHECK(learning.find("today_to_loss_s")->number() ==

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "costs/starter_profile.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "requests/request.hpp"
@@ -111,9 +112,10 @@ TEST_CASE("a spread of runs is called measured only where it was") {
     const Document data = data_of(*at(answer(request, {}), "page").text());
     return *at(at(at(data, "about"), "profile"), "spread_in_words").text();
   };
-  /// The shipped profile with another source.
+  /// The shipped or starter profile with another source.
   const auto with_source = [&](const std::string& name, const std::string& source) {
-    std::string text = io::read_file(io::data_file("profiler/profiles/" + name + ".yaml"));
+    std::string text = costs::starter_profile(name).value_or("");
+    if (text.empty()) text = io::read_file(io::data_file("profiler/profiles/" + name + ".yaml"));
     const std::size_t begin = text.find("\nsource: ") + 9, end = text.find("\nnotes:", begin);
     std::ofstream(folder / "p.yaml") << text.replace(begin, end - begin, source);
     return folder / "p.yaml";
@@ -251,7 +253,7 @@ TEST_CASE("a page that cannot be made or written is refused before the search") 
   SECTION("required bandwidths") {
     request["required_bandwidth"] = true;
     request["report"] = folder / "report.html";
-    CHECK_THAT(message_of(request), Catch::Contains("`report` is of a plan"));
+    CHECK_THAT(message_of(request), Catch::Contains("`report` applies to a plan"));
   }
   CHECK(std::filesystem::is_empty(folder.path));
 }

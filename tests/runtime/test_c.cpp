@@ -138,7 +138,7 @@ TEST_CASE("C: wrong arguments are refused, and say what would be right") {
           "gradient 'x': 2 dimensions: shape is null; point it at them, or set dimensions to 0");
     for (const int dimensions : {-1, 17}) {
       CHECK_THAT(refusal(100, dimensions, kShape),
-                 Contains("dimensions: give 1 to 16, or 0 where the shape is not known"));
+                 Contains("dimensions: give 1 to 16, or 0 if the shape is unknown"));
     }
   }
   SECTION("numbers that are negative or beyond any list") {
@@ -170,7 +170,7 @@ TEST_CASE("C: wrong arguments are refused, and say what would be right") {
     CHECK_THAT(last_error(), Contains("no-such-plan"));
   }
   SECTION("topologies whose result is no mean") {
-    for (const char* const topology : {"chain", "chain_p2p", "binomial", "scatter_allgather"}) {
+    for (const char* const topology : {"chain", "binomial", "scatter_allgather"}) {
       CAPTURE(topology);
       options.topology = topology;
       CHECK(open(kGradients, 2) == HIPRESS_INVALID);
@@ -294,6 +294,17 @@ TEST_CASE("C: residuals are what is left out of the means so far") {
   CHECK_THAT(last_error(), Contains("count must be that of the gradients, 2, got 1"));
   CHECK(hipress_residuals(engine, nullptr, 2) == HIPRESS_INVALID);
   CHECK(hipress_residuals(nullptr, squares, 2) == HIPRESS_INVALID);
+  // Taken once, in the scale of the gradient: then nothing is left.
+  std::vector<float> taken(100);
+  CHECK(hipress_take_residual(engine, 0, taken.data(), 99) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("give a gradient's number, and its elements"));
+  CHECK(hipress_take_residual(engine, 2, taken.data(), 100) == HIPRESS_INVALID);
+  CHECK(hipress_take_residual(engine, 0, nullptr, 100) == HIPRESS_INVALID);
+  CHECK(hipress_take_residual(nullptr, 0, taken.data(), 100) == HIPRESS_INVALID);
+  REQUIRE(hipress_take_residual(engine, 0, taken.data(), 100) == HIPRESS_OK);
+  for (std::size_t i = 0; i < left.size(); ++i) CHECK(taken[i] == Approx(left[i]).margin(1e-4));
+  REQUIRE(hipress_residuals(engine, squares, 2) == HIPRESS_OK);
+  CHECK(squares[0] == 0);
   hipress_engine* const raw = open_alone("local:test-c-residuals-2", "none");
   average_many(raw);
   REQUIRE(hipress_residuals(raw, squares, 2) == HIPRESS_OK);

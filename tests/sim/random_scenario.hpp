@@ -95,10 +95,12 @@ class RandomScenario {
       cluster_.gpus_per_node = 2 + below(7);
       cluster_.gpu_link = {pick(std::array{0.0, 1e-6}), cluster_.link.bandwidth * 4};
     }
-    if (racks) {
-      cluster_.rack = {.hosts = 1 + below(2),
-                       .oversubscription = pick(std::array{1.0, 2.0, 4.0, 3.0, 1.7}),
-                       .latency_s = pick(std::array{0.0, 4e-6})};
+    while (racks && cluster_.racks.size() < 3) {
+      const std::uint32_t hosts = cluster_.racks.empty() ? 1 : cluster_.racks.back().hosts;
+      cluster_.racks.push_back({.hosts = hosts * (1 + below(2)),
+                                .oversubscription = pick(std::array{1.0, 2.0, 4.0, 3.0, 1.7}),
+                                .latency_s = pick(std::array{0.0, 4e-6})});
+      if (chance(2)) break;
     }
   }
 

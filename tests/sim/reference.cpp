@@ -40,9 +40,9 @@ struct Speed {
 /// What lies between two nodes.
 struct Way {
   bool within_host = false;
-  bool between_racks = false;
-  costs::LinkCosts link;  // of the slowest link, with the latency of all
-  double part = 1;        // of the first link's bandwidth that a message can take
+  std::size_t levels = 0;  // of racks that it leaves
+  costs::LinkCosts link;   // of the slowest link, with the latency of all
+  double part = 1;         // of the first link's bandwidth that a message can take
 };
 
 /// A use of a capacity by a running task: the capacity's name, and how much of it at full speed.
@@ -414,19 +414,24 @@ class Reference {
       uses.push_back({link + end(send.node), same ? 2 * use : use});
       if (!same) uses.push_back({link + end(to), use});
     }
-    if (way.between_racks) {
-      uses.push_back({"rack up " + std::to_string(rack_of(send.node)), use});
-      uses.push_back({"rack down " + std::to_string(rack_of(to)), use});
+    for (std::size_t level = 0; level < way.levels; ++level) {
+      const std::string rack = "rack " + std::to_string(level);
+      uses.push_back({rack + " up " + std::to_string(rack_of(send.node, level)), use});
+      uses.push_back({rack + " down " + std::to_string(rack_of(to, level)), use});
     }
     return uses;
   }
 
-  std::uint32_t rack_of(std::uint32_t node) const {
-    return cluster_.host[node] / cluster_.rack->hosts;
+  std::uint32_t rack_of(std::uint32_t node, std::size_t level) const {
+    return cluster_.host[node] / cluster_.racks[level].hosts;
   }
 
-  double rack_bandwidth() const {
-    return cluster_.rack->hosts * cluster_.link.bandwidth / cluster_.rack->oversubscription;
+  /// Each level carries a share of what the one below does.
+  double rack_bandwidth(std::size_t level) const {
+    const costs::RackCosts& rack = cluster_.racks[level];
+    if (level == 0) return rack.hosts * cluster_.link.bandwidth / rack.oversubscription;
+    const double below = rack_bandwidth(level - 1) / cluster_.racks[level - 1].hosts;
+    return rack.hosts * below / rack.oversubscription;
   }
 
   Way way(std::uint32_t from, std::uint32_t to) const {
@@ -435,12 +440,15 @@ class Reference {
     if (cluster_.host_link && cluster_.host[from] == cluster_.host[to]) {
       way.within_host = true;
       way.link = *cluster_.host_link;
-    } else if (cluster_.rack && rack_of(from) != rack_of(to)) {
-      way.between_racks = true;
-      way.link.bandwidth = std::min(way.link.bandwidth, rack_bandwidth());
-      way.link.latency_s += cluster_.rack->latency_s;
-      way.part = way.link.bandwidth / cluster_.link.bandwidth;
+      return way;
     }
+    for (std::size_t level = 0; level < cluster_.racks.size(); ++level) {
+      if (rack_of(from, level) == rack_of(to, level)) break;
+      way.levels = level + 1;
+      way.link.bandwidth = std::min(way.link.bandwidth, rack_bandwidth(level));
+      way.link.latency_s += cluster_.racks[level].latency_s;
+    }
+    way.part = way.link.bandwidth / cluster_.link.bandwidth;
     return way;
   }
   Way way_of(const Task& task) const { return way(task.node, graph_.peer(task)); }
@@ -450,7 +458,9 @@ class Reference {
   costs::LinkCosts ring() const {
     std::optional<Way> farthest;
     double bandwidth = cluster_.link.bandwidth;
-    const auto distance = [](const Way& way) { return way.between_racks - way.within_host; };
+    const auto distance = [](const Way& way) {
+      return static_cast<int>(way.levels) - static_cast<int>(way.within_host);
+    };
     for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
       const Way step = way(node, (node + 1) % graph_.nodes);
       if (!farthest || distance(step) > distance(*farthest)) farthest = step;
@@ -544,7 +554,8 @@ class Reference {
   cpp_rational amount_of(const std::string& capacity) const {
     if (capacity.starts_with("cores")) return cluster_.cores_per_host;
     if (capacity.starts_with("rack")) {
-      return cpp_rational(rack_bandwidth() / cluster_.link.bandwidth);
+      const auto level = static_cast<std::size_t>(capacity[5] - '0');
+      return cpp_rational(rack_bandwidth(level) / cluster_.link.bandwidth);
     }
     if (capacity.starts_with("host link")) {
       return cpp_rational(2 * cluster_.host_link->bandwidth_both_ways /

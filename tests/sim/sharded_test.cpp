@@ -384,7 +384,7 @@ TEST_CASE("a sharded schedule that cannot be is refused") {
   CHECK_THAT(refusal(nothing, "hsdp(shard=2, reshard=3)"), Contains("no more shards than that"));
   CHECK_THAT(refusal(
                  [](Scenario& one) {
-                   one.cluster.rack = costs::RackCosts{.hosts = 3, .oversubscription = 10};
+                   one.cluster.racks = {costs::RackCosts{.hosts = 3, .oversubscription = 10}};
                  },
                  "hsdp(shard=2)"),
              Contains("in racks of 3 in different ways"));

@@ -535,7 +535,7 @@ TEST_CASE("impossible costs are refused by name") {
               "LocalReduce of 128 bytes", "check bandwidths");
     }
     SECTION("between racks") {
-      cluster.rack = {.hosts = 1, .oversubscription = 1e30};
+      cluster.racks = {costs::RackCosts{.hosts = 1, .oversubscription = 1e30}};
       CHECK_THROWS_WITH(run(graph, cluster, Network::kFair),
                         Contains("Send of 128 bytes") && Contains("oversubscription"));
     }

@@ -23,7 +23,8 @@ void join_by_a_hierarchy(costs::Cluster& cluster, bool on_one_host) {
     cluster.host_link = cluster.link;
     cluster.host_link->bandwidth = cluster.host_link->bandwidth_both_ways = 3e9;
   } else {
-    cluster.rack = {.hosts = cluster.nodes, .oversubscription = 4, .latency_s = 1e-6};
+    cluster.racks = {
+        costs::RackCosts{.hosts = cluster.nodes, .oversubscription = 4, .latency_s = 1e-6}};
   }
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("an oversubscribed core slows what goes between racks") {
   // such a message takes o + s/(B/2) alone, and 4 of them go at once: 4·(o + 2s/B) there, and as
   // long back. Within a rack, a flow has the rest of its node's link and is done earlier.
   costs::Cluster cluster = test_cluster(4);
-  cluster.rack = {.hosts = 2, .oversubscription = 4};
+  cluster.racks = {costs::RackCosts{.hosts = 2, .oversubscription = 4}};
   const Scenario scenario = raw("ps", cluster);
   const std::int64_t expected = 2 * 4 * (kOverhead + 2 * kSlicePs);
   CHECK(iteration_ps(scenario) == expected);
@@ -153,7 +153,7 @@ TEST_CASE("an oversubscribed core slows what goes between racks") {
   CHECK(use.host_links.empty());
 
   // Not oversubscribed it is as without racks: 3 flows share every node's link.
-  cluster.rack->oversubscription = 1;
+  cluster.racks.front().oversubscription = 1;
   CHECK(iteration_ps(raw("ps", cluster)) == 2 * 3 * (kOverhead + kSlicePs));
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("latency adds up along the path") {
   costs::Cluster apart = together;
   apart.host = {0, 1};
   CHECK(iteration_ps(raw("ring", apart)) == 2 * (kOverhead + kSlicePs + 7 * kUs));
-  apart.rack = {.hosts = 1, .latency_s = 30e-6};
+  apart.racks = {costs::RackCosts{.hosts = 1, .latency_s = 30e-6}};
   CHECK(iteration_ps(raw("ring", apart)) == 2 * (kOverhead + kSlicePs + 37 * kUs));
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("an all-reduce goes at the pace of the slowest step of a ring through 
   // Nothing measured: an ideal ring, 2(N-1)·(o + S/(N·B)).
   Scenario scenario = raw("allreduce", hosts_of(4, 2));
   CHECK(iteration_ps(scenario) == 6 * (kOverhead + kSlicePs));
-  scenario.cluster.rack = {.hosts = 1, .oversubscription = 2};
+  scenario.cluster.racks = {costs::RackCosts{.hosts = 1, .oversubscription = 2}};
   CHECK(iteration_ps(scenario) == 6 * (kOverhead + 2 * kSlicePs));
   scenario.cluster = hosts_of(4, 4);
   CHECK(iteration_ps(scenario) == 6 * (1 * kUs + kSlicePs / 4));
@@ -219,11 +219,11 @@ TEST_CASE("impossible hierarchies are refused") {
   cluster.host_link->bandwidth = 0;
   CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("host_link: bandwidth"));
   cluster = hosts_of(4, 2);
-  cluster.rack = {.hosts = 1, .oversubscription = 0};
+  cluster.racks = {costs::RackCosts{.hosts = 1, .oversubscription = 0}};
   CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("oversubscription"));
-  cluster.rack = {.hosts = 0};
+  cluster.racks = {costs::RackCosts{.hosts = 0}};
   CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("rack: hosts"));
-  cluster.rack = {.hosts = 1};
+  cluster.racks = {costs::RackCosts{.hosts = 1}};
   cluster.host_link.reset();
   CHECK_THROWS_WITH(iteration_ps(raw("ring", cluster)), Contains("need a host_link"));
   cluster = hosts_of(4, 2);
@@ -249,7 +249,7 @@ TEST_CASE("what a faster host link or core would bring is told") {
   CHECK(within.at("rack") == 0);
   // Between racks T = 8·(o + 2s/B): o·B counts as bytes on the core, and o is not faster.
   costs::Cluster racks = test_cluster(4);
-  racks.rack = {.hosts = 2, .oversubscription = 4};
+  racks.racks = {costs::RackCosts{.hosts = 2, .oversubscription = 4}};
   CHECK(changes(raw("ps", racks)).at("rack") == Approx(-8 * 2 * kSlicePs / 11.0).epsilon(1e-6));
 }
 

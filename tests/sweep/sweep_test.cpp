@@ -95,11 +95,11 @@ TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up
         "compute_s,exposed_communication_s,speedup,tasks,speedup_over_ddp,compute_time_s,"
         "schedule,iteration_s_p10,iteration_s_p90,speedup_over_ddp_p10,speedup_over_ddp_p90,rank,"
         "ratio,steps,fragments,reshard,gpus_per_node,hosts_per_rack,oversubscription,stragglers,"
-        "straggler_speed,slow_link");
+        "straggler_speed,slow_link,machine,cards");
   // 3 computing tasks a node, per gradient and partition 5(N−1) = 5 raw, 7(N−1)+2 = 9 compressed.
   CHECK(none ==
         "two.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,1e-05,1,"
-        "0.004286,0.003286,0.004,0.000286,1,26,,,ddp,,,,,,,,,,,,,0,0.5,1");
+        "0.004286,0.003286,0.004,0.000286,1,26,,,ddp,,,,,,,,,,,,,0,0.5,1,,");
   CHECK_THAT(all, StartsWith("two.yaml,ring,2,all,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,"));
   CHECK_THAT(all, Contains(",42,,,ddp,,,,,"));
 }
@@ -145,7 +145,7 @@ TEST_CASE_METHOD(SweepFixture, "axis schedule gives a step's mean over a period"
                     Contains("schedule") && Contains("steps must be"));
   CHECK_THROWS_WITH(
       Sweep(read_sweep(spec(kBase + "schedule: 'local(fragments=9)'\n")), {}, kNoPlans),
-      Contains("schedule") && Contains("give at most as many"));
+      Contains("schedule") && Contains("give at most that many"));
 }
 
 TEST_CASE_METHOD(SweepFixture,
@@ -506,7 +506,7 @@ TEST_CASE_METHOD(SweepFixture, "ranges that are wrong say so") {
   refuses(kBase + "bandwidth: {from: 2GB/s, to: 1GB/s, times: 2}\n", 3, "exchange", "");
   refuses(kBase + "nodes: {from: 2, to: 9, times: 1.5}\n", 3, "not whole", "list the values");
   refuses(kBase + "nodes: {from: 2, until: 9, times: 2}\n", 3, "until", "from");
-  refuses(kBase + "topology: {from: ps, to: ring, step: 1}\n", 3, "no range", "takes: ring");
+  refuses(kBase + "topology: {from: ps, to: ring, step: 1}\n", 3, "no range", "topologies");
   refuses(kBase + "partitions: {from: plan, to: 4, step: 1}\n", 3, "number", "");
   refuses(kBase + "latency: {from: 0us, to: 1s, step: 1ps}\n", 3, "more than 100000 values", "");
 }
@@ -577,6 +577,7 @@ TEST_CASE_METHOD(SweepFixture, "axes of machines are the cluster file that says 
     CHECK(by_axis != times("", both));
   };
   same("gpus_per_node: 4\n", "gpus_per_node: 4\n", "nodes: 4\n" + gpus);
+  same("cards: 2\n", "cards: 2\n", "nodes: 4\nnodes_per_host: 2\nhost_link: {bandwidth: 10GB/s}\n");
   same("hosts_per_rack: 2\noversubscription: 4\n", "rack: {hosts: 2, oversubscription: 4}\n");
   same("stragglers: 1\n", "compute_speed: {3: 0.5}\n");
   same("stragglers: 2\nstraggler_speed: 0.25\n", "compute_speed: {2: 0.25, 3: 0.25}\n");
@@ -587,6 +588,57 @@ TEST_CASE_METHOD(SweepFixture, "axes of machines are the cluster file that says 
               "nodes: 4\nslow_links:\n  - {between: [0, 1], bandwidth: 25MB/s}\n"));
 }
 
+TEST_CASE_METHOD(SweepFixture, "machines are an axis, each as a sweep of it alone") {
+  const std::string base =
+      "model: two.yaml\ntopology: allreduce\nplan: none\nalgorithm: fp16\nnodes: 16\n";
+  const auto rows = [&](const std::string& machines) {
+    std::istringstream lines(csv(base + "machine: " + machines + "\n"));
+    std::vector<std::string> found;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find(",16,none,") != std::string::npos) found.push_back(line);
+    }
+    return found;
+  };
+  const auto both = rows("[p5.48xlarge, p4d.24xlarge]");
+  REQUIRE(both.size() == 2);
+  CHECK(both[0] != both[1]);
+  CHECK(both[0] == rows("p5.48xlarge").at(0));
+  CHECK(both[1] == rows("p4d.24xlarge").at(0));
+  refuses(base + "machine: p5.48xlarg\n", 6, "neither a file nor a shipped machine", "p5.48xlarge");
+  refuses(base + "machine: p5.48xlarge\ngpus_per_node: 4\n", 7, "every GPU is a node",
+          "leave the axis out");
+}
+
+TEST_CASE_METHOD(SweepFixture, "cards are an axis, for each machine its own number of rings") {
+  const std::string base = "model: two.yaml\nalgorithm: fp16\nnodes: 16\nmachine: p5.48xlarge\n";
+  const auto times = [&](const std::string& axes) {
+    std::vector<casync::Picoseconds> iterations;
+    for (const SweepRow& row : Sweep(read_sweep(spec(base + axes)), {}, kNoPlans).run(1, {})) {
+      iterations.push_back(row.iteration);
+    }
+    return iterations;
+  };
+  for (const std::string plan :
+       {"plan: all\ntopology: ring\n", "plan: none\ntopology: allreduce\n"}) {
+    INFO(plan);
+    const auto all = times(plan + "cards: [1, 16, 32]\n");
+    REQUIRE(all.size() == 3);
+    CHECK(all[0] == times(plan + "cards: 1\n").at(0));
+    CHECK(all[0] != all[1]);
+    // Half of the 32 cards of 100 Gbit/s: 16 · 12.5 GB/s · 0.9.
+    CHECK(all[1] == times(plan + "bandwidth: 180GB/s\n").at(0));
+    CHECK(all[2] == times(plan).at(0));  // as its data sheet says
+  }
+  folder.file("lone.yaml",
+              "schema: hipress.machine/1\nname: lone\ngpus: 1\n"
+              "gpu: {name: G, generation: ada, memory: 24GB, memory_bandwidth: 1TB/s,\n"
+              "      tflops: {fp32: 80}, kernels: a100-100g}\n"
+              "fabric: {kind: none}\ncpu: {vendor: amd, cores: 8}\n"
+              "sources: {gpu: made up, fabric: made up, cpu: made up}\n");
+  refuses("model: two.yaml\nplan: none\nnodes: 1\nmachine: lone.yaml\ncards: 2\n", 5,
+          "machine lone.yaml has no network", "leave the axis out");
+}
+
 TEST_CASE_METHOD(SweepFixture, "without the axis, nodes are as many as the cluster says") {
   folder.file("three.yaml", "nodes: 3\n");
   const std::string ring = kBase + "topology: ring\nplan: none\ncluster: three.yaml\n";
@@ -595,10 +647,11 @@ TEST_CASE_METHOD(SweepFixture, "without the axis, nodes are as many as the clust
 
 TEST_CASE_METHOD(SweepFixture, "axes of machines that contradict the cluster are refused") {
   const std::string four = kBase + "nodes: 4\nplan: none\n";
-  refuses(four + "gpus_per_node: 8\n", 5, "what joins a node's GPUs", "gpu_link");
+  refuses(four + "gpus_per_node: 8\n", 5, "no link joins a node's GPUs", "gpu_link");
   refuses(four + "oversubscription: 4\n", 5, "no racks", "hosts_per_rack");
   refuses(four + "oversubscription: 0.5\n", 5, "oversubscription", "1 is none");
-  refuses(four + "stragglers: 5\n", 5, "there are 4 nodes", "no more");
+  refuses(four + "cards: 2\n", 5, "a host has 1", "Give at most that many");
+  refuses(four + "stragglers: 5\n", 5, "there are only 4 nodes", "no more");
   refuses(four + "slow_link: 2\n", 5, "slow_link", "as fast as the others");
   refuses(four + "slow_link: 0.5\nhosts_per_rack: 2\n", 5, "racks", "leave one");
   refuses(kBase + "nodes: 1\nplan: none\nslow_link: 0.5\n", 5, "one host", "more nodes");

@@ -149,7 +149,7 @@ TEST_CASE("beside an all-gather, raw gradients and those in half precision go by
   CHECK(names() == std::vector<std::string>{"allgather", "ps", "ps"});
   plan.raw_topology = "allgather";
   CHECK_THROWS_WITH(casync::make_layout(model, plan),
-                    Contains("raw gradients cannot go by allgather") && Contains("take ring"));
+                    Contains("raw gradients cannot use allgather") && Contains("take ring"));
 }
 
 TEST_CASE("a Decode that gathers refuses what lacks a message") {

@@ -22,8 +22,7 @@ using Catch::Contains;
 
 namespace {
 
-const std::vector<std::string> kTopologies = {"chain", "binomial", "scatter_allgather",
-                                              "chain_p2p"};
+const std::vector<std::string> kTopologies = {"chain", "binomial", "scatter_allgather"};
 
 /// What a chunk takes, in picoseconds: messages 2 us + bytes / (1 GB/s), half as many bytes
 /// encoded; codecs as given, per element.
@@ -101,23 +100,6 @@ TEST_CASE("a compressed chain takes t_e + (N-1) t_s + t_d + (c-1) max(t_e, t_s, 
           t_e + (nodes - 1) * t_s + t_d + (chunks - 1) * std::max({t_e, t_s, t_d});
       CHECK(simulated_ps(plan_of("chain", nodes, chunks, true), chunks * chunk, costs) == expected);
     }
-  }
-}
-
-TEST_CASE("a chain that encodes anew takes (N-1)(t_e + t_s + t_d) + (c-1) max(t_e + t_d, t_s)") {
-  const std::int64_t chunk = 1024, t_s = 4'048'000;
-  // With t_e + t_d below t_s nothing waits for a codec; above, a node's codec has a decode and an
-  // encode per chunk, one after the other. One chunk has the whole way to itself.
-  for (const int nodes : {3, 4, 8}) {
-    for (const int chunks : {1, 2, 7}) {
-      CAPTURE(nodes, chunks);
-      const std::int64_t t_e = 1'024'000, t_d = 2'048'000;
-      CHECK(simulated_ps(plan_of("chain_p2p", nodes, chunks, true), chunks * chunk, {1000, 2000}) ==
-            (nodes - 1) * (t_e + t_s + t_d) + (chunks - 1) * t_s);
-    }
-    const std::int64_t t_e = 5 * chunk * 1000, t_d = 4 * chunk * 1000;
-    CHECK(simulated_ps(plan_of("chain_p2p", nodes, 1, true), chunk, {5000, 4000}) ==
-          (nodes - 1) * (t_e + t_s + t_d));
   }
 }
 

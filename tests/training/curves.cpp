@@ -1,4 +1,4 @@
-// Prints the curves of the trainings as CSV, for scripts/plot_training.py: problem, algorithm,
+// Prints the curves of the trainings as CSV, for scripts/plot.py training: problem, algorithm,
 // feedback, step, value.
 
 #include <fmt/format.h>

@@ -136,7 +136,8 @@ TEST_CASE("an error that NCCL blames on others names the rank whose message is a
 TEST_CASE("a rank on which NCCL connects for ever ends the job within the timeout", "[slow]") {
   ScriptedNccl nccl({.rank = 2, .at = 0, .status = {NcclState::kBusy, {}}});
   const auto outcomes = run_three(nccl, Stay::kUntilFailure, kShort);
-  require_culprit(outcomes, 2, "NCCL connects no ranks, for 2 s; rank 2 was the first to give up");
+  require_culprit(outcomes, 2,
+                  "NCCL has connected no ranks for 2 s; rank 2 was the first to give up");
   // It need not be the one at fault.
   require_culprit(outcomes, 2, "no rank is known to be at fault: NCCL_DEBUG=WARN");
 }

@@ -141,7 +141,7 @@ TEST_CASE("an item is accepted only under its name, with its secret and as it wa
   }
   const Seal open(std::nullopt);
   CHECK(open.open("any", open.close("job/1/card", "text")) == "text");
-  CHECK_THROWS_WITH(open.open("any", "{}"), Contains("not what a rank"));
+  CHECK_THROWS_WITH(open.open("any", "{}"), Contains("not that of a rank"));
 }
 
 TEST_CASE("what is no file of a rank is an error that names it, and is neither awaited nor read",

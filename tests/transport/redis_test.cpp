@@ -205,7 +205,7 @@ TEST_CASE("a Redis that sends a byte now and then is given up at the deadline", 
 
 TEST_CASE("a Redis that closes the connection, or speaks unasked, is told in so many words") {
   FakeRedis talks({.good = {"+PONG\r\n+PONG\r\n"}, .bad = "+OK\r\n"});
-  CHECK_THAT(complaint(talks), Contains("it answers what it was not asked"));
+  CHECK_THAT(complaint(talks), Contains("it answers a request that was not made"));
   FakeRedis refuses({.good = {"+PONG\r\n"}, .bad = "-OOM \x1b[31mno memory\r\n"});
   CHECK_THAT(complaint(refuses), Contains("it refuses: 'OOM \\x1b[31mno memory'"));
 }

@@ -19,7 +19,7 @@ namespace {
 
 using namespace hipress;
 
-/// The file of a shipped program, unless such a file is there.
+/// Path of a program: `name` itself if it exists, else the shipped program of that name.
 std::string file_of(const std::string& name) {
   const std::vector<std::string> shipped = io::data_names("kernels/algorithms", ".pse");
   const bool is_shipped =
@@ -33,10 +33,9 @@ int run(compll::Options options) {
   check(options);
   try {
     const compll::Compiled compiled = compll::compile(options.file);
-    for (const std::string& note : compiled.notes) fmt::print(stderr, "{}\n", note);
     check(options, compiled.program);
     write_all(options, compiled);
-    say(options, compiled.program);
+    say(options, compiled);
     return 0;
   } catch (const compll::CompileError& error) {
     fmt::print(stderr, "{}\n", error.what());
@@ -51,12 +50,12 @@ int main(int argc, char** argv) {
   return tools::run_tool(
       argc, argv,
       {"hipress-compll",
-       "Compiles a compression algorithm written in CompLL; without -b, -w and -r only checks it.\n"
-       "-w -r -f FRAMEWORK writes one source that holds all of an operator of that framework.",
+       "Compiles a compression algorithm written in CompLL; without -b, -w and -r only checks "
+       "it.\n-w -r -f FRAMEWORK writes one source with the whole operator of that framework.",
        "hipress-compll TerngradEncode.pse -b --target cpp", true},
       [&](CLI::App& app) {
         app.add_option("FILE", options.file,
-                       "Program, or the name of a shipped one; its other half lies beside it "
+                       "Program, or the name of a shipped one; its other half is beside it "
                        "(XEncode.pse, XDecode.pse) or in it")
             ->required();
         app.add_flag("-b,--body", options.body, "Write the operator's body, NAME.cu or NAME.cpp");
@@ -64,16 +63,17 @@ int main(int argc, char** argv) {
                      "Write functions on a framework's tensors, with the body in them: "
                      "NAME_FRAMEWORK.hpp; with -r, all in one NAME_FRAMEWORK.cpp");
         app.add_flag("-r,--register", options.registration,
-                     "Write what registers these functions: NAME_FRAMEWORK.cpp");
+                     "Write the registration of these functions: NAME_FRAMEWORK.cpp");
         app.add_option("-f,--framework", options.framework,
-                       "Framework whose operator -w and -r write")
+                       "Framework of the operator that -w and -r write")
             ->check(tools::word_of(compll::framework_names()));
         app.add_option("--target", options.target,
-                       "What compiles the body: cuda, or cpp (default: cuda, with -w or -r cpp)")
+                       "Target of the body: cuda, or cpp (default: cuda, with -w or -r cpp)")
             ->check(tools::word_of({"cuda", "cpp"}));
-        app.add_option("-o,--output", options.folder, "Folder for what is written")
+        app.add_option("-o,--output", options.folder, "Output folder")
             ->check(CLI::ExistingDirectory)
             ->capture_default_str();
+        app.add_flag("-q,--quiet", options.quiet, "Print errors alone");
       },
       [&] { return run(options); });
 }

@@ -36,10 +36,11 @@ std::string operator_file(const Options& options) {
   return (std::filesystem::path(options.folder) / name).string();
 }
 
-/// Writes a file, prints its name, and says on stderr what it is.
-void write(const std::string& path, const std::string& text, const std::string& what) {
+/// Writes a file and, unless `quiet`, prints its name on stdout and its description on stderr.
+void write(const std::string& path, const std::string& text, const std::string& what, bool quiet) {
   io::refuse_input(path);
   io::write_file(path, [&](std::ostream& out) { out << text; });
+  if (quiet) return;
   fmt::print("{}\n", path);
   fmt::print(stderr, "{}: {}\n", path, what);
 }
@@ -47,14 +48,14 @@ void write(const std::string& path, const std::string& text, const std::string& 
 std::string describe_operator(const Options& options) {
   switch (part_of(options)) {
     case WrapperPart::kWrapper:
-      return fmt::format("functions on {}'s tensors; -r writes what registers them",
+      return fmt::format("functions on {}'s tensors; -r writes their registration",
                          options.framework);
     case WrapperPart::kRegistration:
-      return fmt::format("registers the functions that -w writes with {}", options.framework);
+      return fmt::format("registration of the functions that -w writes with {}", options.framework);
     case WrapperPart::kBoth:
       break;
   }
-  return fmt::format("all of an operator of {} (docs/README.md says how to build and call it)",
+  return fmt::format("the whole operator of {} (docs/README.md describes how to build and call it)",
                      options.framework);
 }
 
@@ -84,7 +85,7 @@ void check(const Options& options) {
   }
   if (!wraps(options) && !options.framework.empty()) {
     throw std::invalid_argument(
-        "-f says for which framework -w (wrapper) and -r (registration) are; give one of them");
+        "-f names the framework of -w (wrapper) and -r (registration); give one of them");
   }
   if (wraps(options) && options.target == "cuda") {
     throw std::invalid_argument(
@@ -114,20 +115,26 @@ void write_all(const Options& options, const Compiled& compiled) {
     const bool cuda = body_file(options).ends_with(".cu");
     write(body_file(options), compiled.code,
           fmt::format("the body in {}, which compiles alone with -std=c++20 -I<project root>",
-                      cuda ? "CUDA" : "C++"));
+                      cuda ? "CUDA" : "C++"),
+          options.quiet);
   }
-  if (wraps(options)) write(operator_file(options), operators, describe_operator(options));
+  if (wraps(options)) {
+    write(operator_file(options), operators, describe_operator(options), options.quiet);
+  }
 }
 
-void say(const Options& options, const Program& program) {
+void say(const Options& options, const Compiled& compiled) {
+  if (options.quiet) return;
+  for (const std::string& note : compiled.notes) fmt::print(stderr, "{}\n", note);
+  const Program& program = compiled.program;
   fmt::print(stderr, "{}: {}\n", options.file, describe(program));
   if (!program.decoder) {
     fmt::print(stderr, "it has no decoder yet, so that it can only be checked and read\n");
     return;
   }
   fmt::print(stderr,
-             "use it where algorithms are named: hipress-profile --algorithm {0}, then "
-             "hipress-plan, hipress-sim or hipress-exec --algorithm {0} --profile profile.yaml\n",
+             "use its name as an algorithm: hipress-profile --algorithm {0}, then hipress-plan, "
+             "hipress-sim or hipress-exec --algorithm {0} --profile profile.yaml\n",
              options.file);
 }
 

@@ -4,29 +4,29 @@
 
 #include "kernels/compll/compiler.hpp"
 
-/// What hipress-compll writes.
+/// Output of hipress-compll.
 namespace hipress::compll {
 
-/// The command line.
+/// Options of the command line.
 struct Options {
   std::string file;
   std::string target;
   std::string framework;
   std::string folder = ".";
-  bool body = false, wrapper = false, registration = false;
+  bool body = false, wrapper = false, registration = false, quiet = false;
 };
 
-/// Refuses what options say about each other, and outputs that cannot be written:
-/// std::invalid_argument, io::InputError.
+/// Checks options against each other, and outputs for writability. Throws std::invalid_argument or
+/// io::InputError.
 void check(const Options& options);
 
-/// What the program itself must be for what is asked; std::invalid_argument else.
+/// Checks the program against the options. Throws std::invalid_argument.
 void check(const Options& options, const Program& program);
 
-/// Writes what is asked for.
+/// Writes the requested outputs.
 void write_all(const Options& options, const Compiled& compiled);
 
-/// Says on stderr what the program is, and how to use it.
-void say(const Options& options, const Program& program);
+/// Prints notes on the program, its description and its use on stderr; nothing with `quiet`.
+void say(const Options& options, const Compiled& compiled);
 
 }  // namespace hipress::compll

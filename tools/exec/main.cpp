@@ -54,9 +54,8 @@ int main(int argc, char** argv) {
   const tools::ToolInfo info = {
       .name = "hipress-exec",
       .purpose =
-          "Really synchronises a model's gradients between ranks as a plan says, verifies "
-          "every value, and lays "
-          "the measured times beside the predicted ones.",
+          "Synchronises a model's gradients between real ranks by a plan, verifies every value, "
+          "and compares measured with predicted times.",
       .example = "hipress-exec --input vgg19 --plan all --topology RING --nnodes 4",
       .needs_arguments = true};
   return tools::run_tool(

@@ -6,7 +6,7 @@
 
 namespace hipress::replay {
 
-/// For people: predicted beside measured.
+/// Prints predicted beside measured times as text.
 void print(std::ostream& out, const requests::Replayed& replayed);
 
 }  // namespace hipress::replay

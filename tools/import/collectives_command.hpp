@@ -2,7 +2,8 @@
 
 namespace hipress::traces {
 
-/// `hipress-import collectives`: logs of nccl-tests into a profile.
+/// `hipress-import collectives`: makes a profile of logs of nccl-tests, OSU or perftest. Returns
+/// the exit status.
 int run_collectives_command(int argc, char** argv);
 
 }  // namespace hipress::traces

@@ -1,4 +1,4 @@
-// hipress-import: what a trace of a training job tells, and the model that it is.
+// hipress-import: makes a model of a training job's trace.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -57,9 +57,9 @@ int main(int argc, char** argv) {
   const tools::ToolInfo info = {
       .name = "hipress-import",
       .purpose =
-          "Reads a trace of a training job: how much of a step is communication that nothing "
-          "hides, and the model that the job trains.\nA model without a trace: config.json, a "
-          "safetensors index or file, or a listing of names and shapes.\nLogs of nccl-tests into a "
+          "Reads a trace of a training job: the exposed communication of a step, and the model "
+          "that the job trains.\nA model without a trace: config.json, a safetensors index or "
+          "file, a listing of names and shapes, or a name (llama3_8b).\nLogs of nccl-tests into a "
           "profile: hipress-import collectives LOG; a host's topology into a machine: "
           "hipress-import topology FILE (each has --help).",
       .example = "hipress-import trace.json.gz --output model.yaml",

@@ -19,7 +19,7 @@ std::string or_dash(const std::optional<double>& seconds) {
 
 std::string bytes(std::int64_t count) { return io::format_amount(count); }
 
-/// Layers in the order of forward, and what each kind of collective takes of a step.
+/// Prints layers in order of forward, and the cost of each kind of collective per step.
 void print_sharding(const Sharding& sharding) {
   fmt::print(
       std::cout, "{} layers, {} shards of each{}: {}\n\n", sharding.layers.size(), sharding.ranks,
@@ -49,7 +49,7 @@ void print_sharding(const Sharding& sharding) {
   fmt::print(std::cout, "\n");
 }
 
-/// Prints the times that the model has for a step.
+/// Prints the model's times of a step.
 void print_account(const models::Model& model, const models::Traced& traced) {
   const std::string times = model.micro_steps > 1 ? fmt::format("{} x ", model.micro_steps) : "";
   fmt::print(
@@ -60,7 +60,7 @@ void print_account(const models::Model& model, const models::Traced& traced) {
       io::format_duration(traced.exposed_communication_s));
 }
 
-/// Prints a model that comes without a trace.
+/// Prints a model that was described, without a trace.
 void print_described(const Imported& trace, const ImportedModel& imported,
                      const std::vector<std::string>& diagnostics) {
   fmt::print(std::cout, "{}: {} gradients, {} elements\n", trace.format,
@@ -74,7 +74,7 @@ void print_report(const Imported& trace, const ImportedModel* imported,
                   const std::vector<std::string>& diagnostics) {
   if (trace.events == 0 && imported) return print_described(trace, *imported, diagnostics);
   fmt::print(std::cout, "{}, {}{}, {} {}\n\n", trace.format,
-             trace.hardware.empty() ? "hardware not told" : trace.hardware,
+             trace.hardware.empty() ? "hardware unknown" : trace.hardware,
              trace.world_size ? fmt::format(", {} ranks", *trace.world_size) : "", trace.events,
              trace.collectives > 0 ? "nodes" : "events");
   fmt::print(std::cout, "{:<18} {:>9} {:>9} {:>9} {:>13} {:>9} {:>9} {:>19}\n", "", "step",

@@ -5,10 +5,10 @@
 
 #include "traces/imported_model.hpp"
 
-/// What hipress-import prints on stdout; print_report() logs diagnostics on stderr.
+/// Report of hipress-import on stdout. print_report() logs diagnostics on stderr.
 namespace hipress::traces {
 
-/// For people; `imported` is null where no model was made.
+/// Prints the report as text; `imported` is null if no model was made.
 void print_report(const Imported& trace, const ImportedModel* imported,
                   const std::vector<std::string>& diagnostics);
 

@@ -16,12 +16,12 @@
 namespace hipress::traces {
 namespace {
 
-struct Options {
+struct TopologyCommand {
   std::string file, output, rate;
   costs::TopologyOptions known;
 };
 
-int run(Options options) {
+int run(TopologyCommand options) {
   if (!options.rate.empty()) options.known.rate = io::parse_bandwidth(options.rate, "`rate`");
   const costs::HostTopology topology = costs::read_host_topology(options.file);
   costs::Machine machine = costs::machine_of(topology, options.known);
@@ -35,19 +35,19 @@ int run(Options options) {
 }  // namespace
 
 int run_topology_command(int argc, char** argv) {
-  Options options;
-  const tools::ToolInfo info = {
-      .name = "hipress-import topology",
-      .purpose =
-          "Makes a machine, for --machine, of what a host's tools say of its GPUs and cards. What "
-          "they do not say is taken from a shipped machine with such GPUs, and marked in sources.",
-      .example = "hipress-import topology topo.xml --output mine.yaml",
-      .needs_arguments = true};
+  TopologyCommand options;
+  const tools::ToolInfo info = {.name = "hipress-import topology",
+                                .purpose =
+                                    "Makes a machine, for --machine, from the reports of a host's "
+                                    "tools about its GPUs and cards. Missing values are taken from "
+                                    "a shipped machine with such GPUs, and marked in sources.",
+                                .example = "hipress-import topology topo.xml --output mine.yaml",
+                                .needs_arguments = true};
   return tools::run_tool(
       argc, argv, info,
       [&](CLI::App& app) {
         app.add_option("FILE", options.file,
-                       "NCCL's topology (NCCL_TOPO_DUMP_FILE), or what nvidia-smi topo -m printed")
+                       "NCCL's topology (NCCL_TOPO_DUMP_FILE), or the output of nvidia-smi topo -m")
             ->required();
         app.add_option("--output", options.output, "Machine to write")->required();
         app.add_option("--rate", options.rate,
@@ -57,7 +57,7 @@ int run_topology_command(int argc, char** argv) {
                        "Kind of network, such as infiniband or roce (default: the file's, else the "
                        "shipped machine's)");
         app.add_option("--like", options.known.like,
-                       "Machine that has the same GPUs: a file or a name (default: by compute "
+                       "Machine with the same GPUs: a file or a name (default: by compute "
                        "capability and NVLinks)");
       },
       [&] { return run(options); });

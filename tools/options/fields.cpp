@@ -19,7 +19,7 @@ std::string option_name(const requests::Field& field) {
   return name;
 }
 
-/// Flags are those that are true or false, and numbers that have a value of their own.
+/// Adds an option, or a flag for booleans and for numbers with a default value of their own.
 CLI::Option* add(CLI::App& app, const requests::Field& field, const std::string& name) {
   const std::string help = io::as_command_line(field.help);
   return std::visit(
@@ -32,7 +32,11 @@ CLI::Option* add(CLI::App& app, const requests::Field& field, const std::string&
         if constexpr (std::is_same_v<T, io::Document>) {
           throw std::logic_error(field.name + " is a document, for which there is no option");
         } else {
-          return app.add_option(name, *to, help);
+          CLI::Option* const option = app.add_option(name, *to, help);
+          if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) {
+            option->delimiter(',')->allow_extra_args(false);
+          }
+          return option;
         }
       },
       field.to);

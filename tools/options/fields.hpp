@@ -11,14 +11,14 @@ class Option;
 
 namespace hipress::tools {
 
-/// The option of a field: "gpus_per_node" is --gpus-per-node, or what `name` says. The variable of
-/// the field must live as long as the app; the field itself need not.
+/// Adds the option of a field: "gpus_per_node" is --gpus-per-node, unless `name` is given. The
+/// field's variable must outlive the app; the field itself need not.
 CLI::Option& bind(CLI::App& app, const requests::Field& field, std::string name = {});
 
-/// The options of all fields.
+/// Adds the options of all fields.
 void bind(CLI::App& app, const requests::Fields& fields);
 
-/// The flag --json.
+/// Adds the flag --json.
 void declare_json(CLI::App& app, bool& json,
                   std::string help = "Print one JSON object instead of the report");
 

@@ -13,7 +13,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kManyRows = 40;  // from which a table is summarised first
+constexpr std::size_t kManyRows = 40;  // longer tables are preceded by a summary
 
 /// "+1.2ms", "-30us".
 std::string difference(double seconds) {
@@ -24,7 +24,7 @@ std::string percent(double value, double of) {
   return of > 0 ? fmt::format("{:+.1f} %", 100 * (value / of - 1)) : "";
 }
 
-/// The length of the longest text, at least that of `title`.
+/// Column width: length of the longest text, at least that of `title`.
 template <class Rows, class Text>
 std::size_t width_of(std::string_view title, const Rows& rows, const Text& text) {
   std::size_t width = title.size();
@@ -85,13 +85,13 @@ void print_classes(std::ostream& out, const std::vector<SizeClass>& classes) {
   }
 }
 
-/// Why a change can be worth less than nothing, where one is.
+/// Explains negative worths.
 void print_why_negative(std::ostream& out, bool estimated) {
   fmt::print(
       out,
       "  Negative: the iteration would be shorter with it. The search is a heuristic, which "
       "does not try every change{}.\n",
-      estimated ? "; and these differences are of network port, on which no plan is chosen" : "");
+      estimated ? "; these differences were simulated on network port, which chooses no plan" : "");
 }
 
 void print_explanation(std::ostream& out, const models::Model& model,
@@ -99,8 +99,8 @@ void print_explanation(std::ostream& out, const models::Model& model,
   fmt::print(out, "\nmemory per node: residuals {}, message buffers {}\n",
              io::format_amount(explanation.memory.residual_bytes),
              io::format_amount(explanation.memory.buffer_bytes));
-  fmt::print(out, "why, gradients whose decision is worth most first{}:\n",
-             explanation.estimated ? " (costs of runner-ups are of network port)" : "");
+  fmt::print(out, "reasons, the most valuable decisions first{}:\n",
+             explanation.estimated ? " (costs of runner-ups are from network port)" : "");
   if (explanation.rows.size() > kManyRows) print_classes(out, explanation.classes);
   const auto rows = by_worth(explanation.rows, &GradientRow::runner_up_cost_s);
   const auto name = [&](const GradientRow* row) { return model.gradients[row->gradient].name; };
@@ -123,7 +123,7 @@ void print_explanation(std::ostream& out, const models::Model& model,
                row->why());
   }
   if (const std::size_t left = explanation.rows.size() - rows.size(); left > 0) {
-    fmt::print(out, "  {}{} gradient{}, whose runner-up would take as long\n", left,
+    fmt::print(out, "  {}{} gradient{} with a runner-up that would take as long\n", left,
                rows.empty() ? "" : " more", left == 1 ? "" : "s");
   }
   if (has_negative(explanation.rows, &GradientRow::runner_up_cost_s)) {
@@ -164,11 +164,11 @@ void print_comparison(std::ostream& out, const std::string& first, const std::st
                percent(figure.value(comparison.second), figure.value(comparison.first)));
   }
   if (comparison.differences.empty()) {
-    fmt::print(out, "\nthe plans decide the same\n");
+    fmt::print(out, "\nthe plans are alike\n");
     return;
   }
   const auto rows = by_worth(comparison.differences, &Difference::alone_s);
-  fmt::print(out, "\n{} differences; what each alone would add to the iteration of {}{}:\n",
+  fmt::print(out, "\n{} differences; time that each alone would add to the iteration of {}{}:\n",
              comparison.differences.size(), first,
              comparison.estimated ? " (gradients: on network port)" : "");
   const std::size_t what =
@@ -236,7 +236,7 @@ void print_break_even(std::ostream& out, const BreakEvenPoint& point, double tol
 
 void print_in_words(std::ostream& out, const std::vector<std::string>& sentences) {
   fmt::print(out, "\nin words:\n");
-  if (sentences.empty()) fmt::print(out, "  nothing was simulated, so nothing can be said\n");
+  if (sentences.empty()) fmt::print(out, "  nothing was simulated, so there is no advice\n");
   for (const std::string& sentence : sentences) {
     fmt::print(out, "  - {}\n", io::as_command_line(sentence));
   }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kBroadcastOutput = "broadcast.yaml";
 
-/// What is known of other chunk counts.
+/// Optimality of the chunk count, in words.
 std::string note(const BroadcastChoice& choice) {
   return choice.proven
              ? fmt::format("the best of all {} chunk counts", choice.counts)

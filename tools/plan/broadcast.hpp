@@ -6,8 +6,8 @@
 /// `hipress-plan --job broadcast`.
 namespace hipress::planner {
 
-/// Plans a broadcast, writes the plan and prints what it takes. io::InputError for a request that
-/// cannot be done.
+/// Plans a broadcast, writes the plan and prints its times. Throws io::InputError for an impossible
+/// request.
 void run_broadcast(const Options& options, const requests::Hooks& hooks);
 
 }  // namespace hipress::planner

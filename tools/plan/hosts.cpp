@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
-#include <cstdint>
 #include <iostream>
-#include <vector>
+#include <string>
 
+#include "io/interrupts.hpp"
 #include "io/quantity.hpp"
 #include "io/spelling.hpp"
 #include "requests/hosts.hpp"
@@ -15,36 +15,40 @@
 namespace hipress::planner {
 namespace {
 
-/// Prints the table of numbers of hosts, what would be otherwise, and the sentence first.
+/// Prints the answer's sentence, then the table of numbers of hosts, then changes that would help.
 void print_hosts(const requests::HostsAnswer& answer) {
   fmt::print(std::cout, "{}\n\n", io::as_command_line(answer.sentence));
-  fmt::print(std::cout, "{:>6} {:>6} {:>10} {:>10} {:>10} {:>16} {:>20}\n", "hosts", "GPUs", "step",
-             "compute", "exposed", answer.unit + "/s", "a host more adds");
-  const auto* before = &answer.rows.front();
+  fmt::print(std::cout, "{:>6} {:>6} {:>10} {:>10} {:>10} {:>16} {:>10} {:>16} {:>8}  {}\n",
+             "hosts", "GPUs", "step", "compute", "exposed", answer.unit + "/s", "efficiency",
+             "one more adds", "memory", "bound by");
+  const auto* first = &answer.rows.front();
   for (const requests::HostsRow& row : answer.rows) {
-    fmt::print(std::cout, "{:>6} {:>6} {:>10} {:>10} {:>10} {:>16.4g} {:>20}\n", row.hosts,
-               row.gpus, io::format_duration(row.iteration_s), io::format_duration(row.compute_s),
-               io::format_duration(row.exposed_s()), row.units_per_s,
-               &row == before ? "-" : fmt::format("{:.0f} % of the first", 100 * row.added));
+    fmt::print(
+        std::cout, "{:>6} {:>6} {:>10} {:>10} {:>10} {:>16.4g} {:>8.0f} % {:>16} {:>8}  {}\n",
+        row.hosts, row.gpus, io::format_duration(row.iteration_s),
+        io::format_duration(row.compute_s), io::format_duration(row.exposed_s()), row.units_per_s,
+        100 * row.efficiency, &row == first ? "-" : fmt::format("{:.0f} % of one", 100 * row.added),
+        io::format_amount(row.memory_bytes(), 3),
+        answer.fits(row) ? row.bound_by : "memory: it does not fit");
   }
-  fmt::print(std::cout, "\nwith plan {}; on {} host{}, throughput with\n", answer.plan,
+  fmt::print(std::cout, "\nwith plan {}, on GPUs of {}{}; on {} host{}, throughput with\n",
+             answer.plan, io::format_amount(answer.gpu_memory_bytes, 3),
+             first->activation_bytes > 0 ? "" : " (activations are unknown, and not counted)",
              answer.rows.back().hosts, answer.rows.back().hosts > 1 ? "s" : "");
   for (const requests::HostsChange& change : answer.changes) {
-    fmt::print(std::cout, "  {:<36} {:.2f} times as much\n", change.what, change.speedup);
+    fmt::print(std::cout, "  {:<48} {:.2f} times as much{}\n", change.what, change.speedup,
+               change.fits ? "" : ", but it does not fit");
   }
 }
 
 }  // namespace
 
-bool answer_hosts(Options& options) {
-  if (options.hosts.empty()) return false;
-  const std::vector<std::uint32_t> hosts = requests::parse_hosts(options.hosts);
-  if (hosts.size() == 1) {
-    options.request.request.machines.hosts = hosts.front();
-    return false;
-  }
-  const requests::HostsAnswer answer = requests::compare_hosts(
-      options.request, hosts, {.warn = tools::warn, .inform = tools::inform});
+bool answer_hosts(const Options& options) {
+  if (options.request.hosts.size() < 2) return false;
+  const io::InterruptScope scope;
+  requests::Hooks hooks = {.warn = tools::warn, .inform = tools::inform};
+  hooks.interrupted = &io::InterruptScope::flag();
+  const requests::HostsAnswer answer = requests::compare_hosts(options.request, hooks);
   if (options.json) {
     std::cout << document(answer).print(2) << '\n';
   } else {

@@ -4,8 +4,8 @@
 
 namespace hipress::planner {
 
-/// Prints what each host more adds, if the options name several numbers of hosts, and is true then.
-/// A single number goes into the request.
-bool answer_hosts(Options& options);
+/// Prints what each additional host gains if the options name several numbers of hosts, and is true
+/// then.
+bool answer_hosts(const Options& options);
 
 }  // namespace hipress::planner

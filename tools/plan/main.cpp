@@ -1,5 +1,5 @@
 // hipress-plan: decides per gradient whether to compress it, and into how many partitions. Without
-// a profile it does what SeCoPa.py did, from the same options to the same file.
+// a profile it is a drop-in for SeCoPa.py: same options, same file.
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
@@ -27,7 +27,7 @@ namespace {
 using namespace hipress;
 using planner::Options;
 
-/// A bar on terminals only.
+/// Draws a progress bar; set on terminals only.
 void show_progress(const requests::Progress& progress) {
   constexpr int kWidth = 30;
   const int done = static_cast<int>(progress.share * kWidth);
@@ -35,14 +35,14 @@ void show_progress(const requests::Progress& progress) {
              io::format_duration(progress.best_s.value_or(0)));
 }
 
-/// Whoever waits for long should know that what is found is not lost.
+/// Announces a long search, which an interrupt ends with the best plan so far.
 void announce(const planner::Request& request) {
   constexpr double kLong_s = 30;
   if (request.evaluations || request.budget_s.value_or(0) < kLong_s) return;
   tools::inform("searching; an interrupt ends the search with the best plan so far");
 }
 
-/// Other searches than those that optimise are soon done, and an interrupt ends the program.
+/// Hooks of a request; an interrupt ends the program unless a search optimises.
 requests::Hooks hooks_of(const Options& options, std::optional<io::InterruptScope>& scope) {
   requests::Hooks made;
   made.warn = tools::warn;
@@ -58,7 +58,7 @@ requests::Hooks hooks_of(const Options& options, std::optional<io::InterruptScop
   return made;
 }
 
-/// A sentence of a library's, in a line of its own.
+/// Prints a library's sentence on its own line.
 void say(const std::string& sentence) {
   fmt::print(std::cout, "{}\n", io::as_command_line(sentence));
 }
@@ -70,6 +70,7 @@ void print(const Options& options, const requests::Planned& planned) {
   if (planned.traced) say(models::most_gain(*planned.traced));
   say(machines_of(*planned.prepared, problem));
   print_report(options, problem, advice.found.plan);
+  if (const auto speed = requests::throughput_of(planned)) planner::print_throughput(*speed);
   if (planned.schedules)
     planner::print_schedules(std::cout, planned);
   else if (options.prints_times())
@@ -95,12 +96,12 @@ int run(Options& options) {
     broadcasts ? planner::run_broadcast(options, hooks) : planner::run_bandwidths(options, hooks);
     return 0;
   }
+  options.choose_output();
   const auto planned = requests::plan(options.request, hooks);
-  if (options.json) {
+  if (options.json)
     std::cout << document(*planned).print(2) << '\n';
-  } else {
+  else
     print(options, *planned);
-  }
   return 0;
 }
 

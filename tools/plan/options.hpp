@@ -9,28 +9,35 @@ namespace CLI {
 class App;
 }
 
-/// The command line of hipress-plan.
+/// Command line of hipress-plan.
 namespace hipress::planner {
 
 inline constexpr std::string_view kDefaultOutput = "SeCoPaPlan.txt";
+/// Default output for a machine; SeCoPa's text cannot express the plan's levels and groups.
+inline constexpr std::string_view kMachineOutput = "plan.yaml";
 
-/// The request, and how its answer is printed.
+/// The request, and options for printing its answer.
 struct Options {
   Options() { request.output = kDefaultOutput; }
 
   requests::PlanRequest request;
-  std::string hosts;  ///< as parse_hosts() takes it; one number is the request's
   bool json = false;
   bool baselines = false;
   bool list_passes = false;
 
-  /// Whether all times are printed; the drop-in for SeCoPa.py prints the verdict alone.
+  /// True if all times are printed. False for the drop-in use of SeCoPa.py, which prints the
+  /// verdict alone.
   bool prints_times() const {
     const Request& asked = request.request;
     return json || baselines || request.yaml() || !asked.machines.profile.empty() ||
            asked.machines.names_cluster() || asked.analysis.any();
   }
-  /// What the report calls the plan.
+  /// Sets kMachineOutput for a machine, unless the command line gives an output.
+  void choose_output() {
+    if (!request.request.machines.names_machine() || request.is_given("output")) return;
+    request.output = kMachineOutput;
+  }
+  /// Name of the plan in the report.
   const std::string& plan_name() const {
     const std::string& plan = request.request.analysis.plan;
     return plan.empty() ? request.output : plan;

@@ -22,18 +22,14 @@
 namespace hipress::planner {
 namespace {
 
-/// "onebit, fp16": what the plan compresses with.
+/// Algorithms of the plan: "onebit, fp16".
 std::string algorithms_of(const models::Model& model, const casync::Plan& plan) {
   return fmt::format("{}", fmt::join(plans::used_algorithms(model, plan), ", "));
 }
 
-/// What is known of better plans, where that says something.
+/// Prints the lower bound of iteration times, if it is informative.
 void print_bound(const Comparison& comparison) {
-  constexpr double kSaysSomething = 0.5;  // of the plan's time
-  if (comparison.proved_optimal) {
-    fmt::print(std::cout, "  no plan that the search may choose is faster: proved\n");
-    return;
-  }
+  constexpr double kSaysSomething = 0.5;  // share of the plan's time
   const std::optional<double> gap = comparison.gap();
   if (!gap) return;
   if (*gap <= kSaysSomething) {
@@ -43,22 +39,22 @@ void print_bound(const Comparison& comparison) {
                100 * (1 - *comparison.lower_bound_s / *comparison.planned_s));
   } else {
     fmt::print(std::cout,
-               "  no plan takes less than {}, but how much better one may be is not known\n",
+               "  no plan takes less than {}; the distance to the best plan is unknown\n",
                io::format_duration(*comparison.lower_bound_s));
   }
 }
 
-/// What keeps a baseline from being the plan.
+/// Reason why a baseline cannot be the plan.
 std::string why_forbidden(const Problem& problem, const casync::Plan& plan) {
   if (!allows(problem, plan)) return "--algorithm does not allow it";
   if (problem.topology != "best" && plan.topology != problem.topology) {
-    return fmt::format("goes by {}: --topology BEST allows that", plan.topology);
+    return fmt::format("uses topology {}: --topology BEST allows that", plan.topology);
   }
   if (plan.nodes != problem.nodes) {
     return fmt::format("has {} nodes instead of {}, with the GPUs at another level", plan.nodes,
                        problem.nodes);
   }
-  return "has groups, which only a plan YAML says: --output X.yaml allows that";
+  return "has groups, which only a plan YAML can hold: --output X.yaml allows that";
 }
 
 }  // namespace
@@ -93,7 +89,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
                seconds ? with_interval(*seconds, response, comparison.spread) : "not simulated",
                io::as_command_line(what));
   };
-  // Of several GPUs per host, either the GPUs or the hosts are nodes.
+  // With several GPUs per host, nodes are either GPUs or hosts.
   const auto said = [&](std::string_view what, const casync::Plan& plan) {
     const bool other_level = !plan.decisions.empty() && plan.nodes != problem.nodes;
     return other_level ? fmt::format("{}; N = {}", what, plan.nodes) : std::string(what);
@@ -107,19 +103,18 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
         raw->name.empty() ? "searched, with bulk groups" : find_baseline(raw->name)->help;
     line("best uncompressed", raw->plan.iteration_s, raw->response, said(what, raw->plan.plan));
   }
-  line("this plan", comparison.planned_s, comparison.planned, "as it is written");
+  line("this plan", comparison.planned_s, comparison.planned, "as written to the file");
   const bool all_ranges =
       comparison.planned && std::ranges::all_of(comparison.baselines, [](const Baseline& one) {
         return !one.iteration_s || one.response;
       });
   if (!all_ranges) {
     fmt::print(std::cout,
-               "  where there is no range, the budget left no time for it: a larger "
-               "--budget does\n");
+               "  rows without a range: the budget left no time for it; give a larger --budget\n");
   }
   if (!comparison.planned_s) return;
   print_bound(comparison);
-  if (problem.learning) return;  // shorter steps are no sooner at a loss
+  if (problem.learning) return;  // faster steps do not imply faster training
   if (const auto* faster = faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
     fmt::print(std::cout, "  '{}' is faster than this plan\n", faster->name);
   } else if (const auto* other = faster_baseline(problem, comparison.baselines,
@@ -127,6 +122,11 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
     fmt::print(std::cout, "  '{}' is faster than this plan, but {}\n", other->name,
                why_forbidden(problem, other->plan));
   }
+}
+
+void print_throughput(const models::Throughput& speed) {
+  fmt::print(std::cout, "{:.4g} {}/s{}\n", speed.units_per_s, speed.unit,
+             speed.mfu ? fmt::format(", {:.1f} % of the GPUs' peak (MFU)", 100 * *speed.mfu) : "");
 }
 
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan) {

@@ -5,19 +5,22 @@
 #include "planner/advice/advice.hpp"
 #include "tools/plan/options.hpp"
 
-/// What hipress-plan prints.
+/// Reports of hipress-plan.
 namespace hipress::planner {
 
-/// A verdict's clauses, a line each: what is advised, what that saves, and what DDP takes.
+/// Splits a verdict into lines, one per clause: advice, saving, time of DDP.
 std::string in_lines(const std::string& sentence);
 
-/// Profile, links and compute time, and why this profile.
+/// Prints one line: "6.12e+05 tokens/s, 41.2 % of the GPUs' peak (MFU)".
+void print_throughput(const models::Throughput& speed);
+
+/// Describes profile, links and compute time, and the reason for a default profile.
 std::string machines_of(const PreparedRequest& prepared, const Problem& problem);
 
-/// One line on stdout: what was planned.
+/// Prints one line on stdout: the plan in short.
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan);
 
-/// The iteration times on stdout.
+/// Prints the iteration times on stdout.
 void print_table(const Options& options, const Problem& problem, const costs::Profile& profile,
                  const Comparison& comparison);
 

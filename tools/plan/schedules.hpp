@@ -7,10 +7,10 @@
 
 namespace hipress::planner {
 
-/// The schedules that a request compares, what frameworks do with the job, and the plan's memory.
+/// Prints the schedules that a request compares, frameworks' baselines, and the plan's memory.
 void print_schedules(std::ostream& out, const requests::Planned& planned);
 
-/// Answers how much bandwidth a job needs, and prints it.
+/// Computes and prints the bandwidth that a job needs.
 void run_bandwidths(const Options& options, const requests::Hooks& hooks);
 
 }  // namespace hipress::planner

@@ -15,7 +15,7 @@
 namespace hipress::profiler {
 namespace {
 
-/// A decode-and-add, or where there is none of what matrix the stages' rates are.
+/// Column of the decode-and-add rate, or of a staged codec's matrix and stages.
 std::string describe_other(const costs::CodecCosts& costs) {
   const std::size_t stages = costs.stages.size();
   if (stages == 0) return fmt::format("{:12.2f}", rate(costs.decode_add) / 1e9);

@@ -6,7 +6,7 @@
 
 namespace hipress::profiler {
 
-/// For people, on stdout: a profile that was written to `path`.
+/// Prints a profile that was written to `path` on stdout.
 void print(const costs::Profile& profile, const std::string& path);
 
 }  // namespace hipress::profiler

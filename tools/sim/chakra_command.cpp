@@ -28,12 +28,12 @@ struct ChakraOptions {
   std::string folder;
   costs::MachineOptions machines;
   std::string network;         ///< empty: as exported
-  std::string transfer_order;  ///< likewise
+  std::string transfer_order;  ///< empty: as exported
   bool json = false;
 };
 
 void declare_options(CLI::App& app, ChakraOptions& options) {
-  app.add_option("--chakra", options.folder, "Folder that hipress-sim --export-chakra wrote")
+  app.add_option("--chakra", options.folder, "Folder written by hipress-sim --export-chakra")
       ->required()
       ->check(tools::file_name())
       ->group(std::string(requests::headings::kJob));
@@ -56,10 +56,10 @@ costs::LoadedMachines load_machines(const ChakraOptions& options,
   for (const std::string& warning : machines.warnings) tools::warn(warning);
   const costs::Cluster& cluster = machines.cluster;
   if (cluster.gpus_per_node != exported.gpus_per_node) {
-    throw io::InputError(fmt::format(
-        "{}: the graph is of nodes of {} GPUs, the cluster's have {}: give the cluster that it was "
-        "exported for (--cluster, --gpus-per-node)",
-        options.folder, exported.gpus_per_node, cluster.gpus_per_node));
+    throw io::InputError(
+        fmt::format("{}: the graph is for nodes of {} GPUs, the cluster's have {}: give the "
+                    "cluster that it was exported for (--cluster, --gpus-per-node)",
+                    options.folder, exported.gpus_per_node, cluster.gpus_per_node));
   }
   if (exported.profile != machines.profile.name) {
     tools::inform(fmt::format(
@@ -121,8 +121,7 @@ int run_chakra_command(int argc, char** argv) {
   const tools::ToolInfo info = {
       .name = "hipress-sim",
       .purpose =
-          "Simulates the graph that hipress-sim --export-chakra wrote, on the same machines "
-          "or others.",
+          "Simulates a graph from hipress-sim --export-chakra, on the same machines or others.",
       .example = "hipress-sim --chakra graph/ --profile sosp21"};
   return tools::run_tool(
       argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },

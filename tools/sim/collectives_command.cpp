@@ -20,7 +20,7 @@ namespace {
 
 using costs::PublishedCollective;
 
-struct Options {
+struct CollectivesCommand {
   std::vector<std::string> tables;
   bool json = false;
 };
@@ -59,7 +59,7 @@ void print_table(const std::vector<PublishedCollective>& rows) {
   }
 }
 
-int run(const Options& options) {
+int run(const CollectivesCommand& options) {
   std::vector<PublishedCollective> rows;
   for (const std::string& table : options.tables) {
     const std::vector<PublishedCollective> of_table = costs::predict_collectives(table);
@@ -76,13 +76,14 @@ int run(const Options& options) {
 }  // namespace
 
 int run_collectives_command(int argc, char** argv) {
-  Options options;
+  CollectivesCommand options;
   const tools::ToolInfo info = {
       .name = "hipress-sim collectives",
       .purpose =
-          "Lays what a library's collectives take on hosts of GPUs, by data sheet, beside what was "
-          "published. A table has the columns table, machine, hosts, gpus, collective, algorithm, "
-          "bytes and time_s; machine is one of machines/, algorithm may be default.",
+          "Compares predicted times of a library's collectives on hosts of GPUs, from data sheets, "
+          "with published times. A table has the columns table, machine, hosts, gpus, collective, "
+          "algorithm, bytes and time_s; machine is one of machines/, algorithm may be default, or "
+          "gloo.",
       .example = "hipress-sim collectives costs/data/collectives.csv",
       .needs_arguments = true};
   return tools::run_tool(

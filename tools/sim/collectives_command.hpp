@@ -2,7 +2,8 @@
 
 namespace hipress::sim {
 
-/// `hipress-sim collectives`: published collectives beside what the model says of them.
+/// `hipress-sim collectives`: prints published collectives beside the model's predictions. Returns
+/// the exit status.
 int run_collectives_command(int argc, char** argv);
 
 }  // namespace hipress::sim

@@ -1,4 +1,4 @@
-// hipress-sim: predicts one iteration of a plan; `hipress-sim sweep` many.
+// hipress-sim: predicts one iteration of a plan; `hipress-sim sweep` predicts many.
 
 #include <algorithm>
 #include <iostream>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace hipress;
 
-/// The command line, without its subcommands.
+/// Command line without subcommands.
 struct CommandLine {
   requests::SimulateRequest request;
   bool json = false;
@@ -40,9 +40,9 @@ int run_single(int argc, char** argv) {
   const tools::ToolInfo info = {
       .name = "hipress-sim",
       .purpose =
-          "Predicts one iteration of a plan: when every gradient is synchronised, and what that "
-          "waits for.\nMany at once, to CSV: hipress-sim sweep SPEC.yaml --output FILE.csv (see "
-          "hipress-sim sweep --help).\nA graph that --export-chakra wrote: hipress-sim --chakra "
+          "Predicts one iteration of a plan: the time at which each gradient is synchronised, and "
+          "the critical path.\nMany at once, to CSV: hipress-sim sweep SPEC.yaml --output FILE.csv "
+          "(see hipress-sim sweep --help).\nA graph from --export-chakra: hipress-sim --chakra "
           "FOLDER (see hipress-sim --chakra FOLDER --help).\nCollectives of GPUs beside published "
           "ones: hipress-sim collectives TABLE.csv.",
       .example =

@@ -37,7 +37,7 @@ void line(std::ostream& out, std::string_view label, const std::string& value) {
   fmt::print(out, "{:<24}{}\n", label, value);
 }
 
-/// How much longer than alone the path's computation from `begin` on takes.
+/// Slowdown of the path's computation from `begin` on, against running alone.
 Picoseconds slowed_on_path(const Prediction& prediction, Picoseconds begin) {
   const traces::Timeline& times = prediction.result.timeline;
   Picoseconds slowed{};
@@ -48,8 +48,8 @@ Picoseconds slowed_on_path(const Prediction& prediction, Picoseconds begin) {
   return slowed;
 }
 
-/// "Send 8.1ms (71.0 %), on the wire 0.4ms (3.5 %)": where the path goes between `begin` and its
-/// end.
+/// Composition of the critical path from `begin` to its end: "Send 8.1ms (71.0 %), on the wire
+/// 0.4ms (3.5 %)".
 std::string describe_path(const Prediction& prediction, Picoseconds begin) {
   const PathTimes times =
       path_times(prediction.graph, prediction.result.timeline, prediction.critical_path, begin);
@@ -66,18 +66,18 @@ std::string describe_path(const Prediction& prediction, Picoseconds begin) {
   const Picoseconds slowed = slowed_on_path(prediction, begin);
   if (slowed.count() > 0) text += fmt::format("; {} of it computation slowed", duration(slowed));
   add("on the wire", times.wire);
-  return text.empty() ? "none, nothing takes time" : text;
+  return text.empty() ? "none, no task takes time" : text;
 }
 
-/// Steps of the critical path that are shown as one: those of one kind and gradient, since a path
-/// goes through the partitions and hops of a gradient one after the other; all of Backward is one.
+/// Steps of the critical path shown as one: those of one kind and gradient, since a path passes the
+/// partitions and hops of a gradient one after the other. All of Backward is one stretch.
 struct Stretch {
   Kind kind = Kind::kForward;
   TaskId first = 0;
   TaskId last = 0;
   std::int64_t steps = 0;
   Picoseconds time{};
-  bool travels = false;  // from node to node
+  bool travels = false;  // true if it visits several nodes
 };
 
 std::vector<Stretch> stretches_of(const Prediction& prediction) {
@@ -85,7 +85,7 @@ std::vector<Stretch> stretches_of(const Prediction& prediction) {
   std::map<std::pair<Kind, std::uint32_t>, Stretch> stretches;
   for (const TaskId id : prediction.critical_path) {
     const casync::Task& task = prediction.graph[id];
-    if (times.start[id] == times.end[id]) continue;  // an arrival, or something free
+    if (times.start[id] == times.end[id]) continue;  // an arrival, or a task of no cost
     const bool computes = is_computation(task);
     Stretch& stretch = stretches[{task.kind, computes ? 0 : task.gradient}];
     if (stretch.steps++ == 0) stretch.first = id;
@@ -111,7 +111,7 @@ std::string nodes_of(const Prediction& prediction, const Stretch& stretch) {
   return fmt::format("{}{}", prediction.graph[stretch.first].node, stretch.travels ? " …" : "");
 }
 
-/// Where most of the path's time goes, in order of time; the JSON has every step.
+/// Prints the longest stretches of the path, in order of time. The JSON has every step.
 void print_path(std::ostream& out, const Prediction& prediction) {
   constexpr std::size_t kShown = 10;
   const traces::Timeline& times = prediction.result.timeline;
@@ -221,8 +221,8 @@ void print_sensitivities(std::ostream& out, const Prediction& prediction) {
 
 void print_sources(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const costs::Profile& profile = scenario.profile;
-  fmt::print(out, "\nwhat the interval comes of, by deviations that profile {} {}:\n", profile.name,
-             profile.spread ? "gives" : "does not give, so that they are assumed");
+  fmt::print(out, "\nsources of the interval, from deviations that profile {} {}:\n", profile.name,
+             profile.spread ? "gives" : "lacks, so they are assumed");
   for (const SpreadSource& source :
        explain_interval(prediction.response, costs::spread_of(profile))) {
     fmt::print(out, "  {:<9}{:>5.1f} %  alone {:<28}{:>5.1f} % of it  {}\n", source.name,
@@ -233,7 +233,7 @@ void print_sources(std::ostream& out, const Scenario& scenario, const Prediction
   }
 }
 
-/// "12ms", or what a period is the mean of.
+/// Iteration time: "12ms", with the number of periods if it is a mean.
 std::string describe_iteration(const Prediction& prediction) {
   const std::string time = duration(prediction.iteration);
   if (!prediction.steady) return time;
@@ -247,7 +247,7 @@ std::string describe_iteration(const Prediction& prediction) {
                      prediction.steady->settled ? "settled" : "mean of the last half");
 }
 
-/// What a schedule other than ddp comes to.
+/// Prints results of a schedule other than ddp.
 void print_schedule(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const casync::Schedule& schedule = scenario.plan.schedule;
   if (schedule == casync::Schedule()) return;
@@ -263,7 +263,8 @@ void print_schedule(std::ostream& out, const Scenario& scenario, const Predictio
                    io::format_bit_rate(prediction.traffic.peak_bits_per_s / 8)));
 }
 
-/// "3.2ms, 4.1 % of it, on node 3: 2ms by codecs, 1.2ms by transfers": computation beside others.
+/// Prints the slowdown of computation by concurrent work: "3.2ms on node 3, 4.1 % of the iteration:
+/// 2ms by codecs, 1.2ms by transfers".
 void print_slowdown(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Slowdown slowdown = requests::slowdown_of_step(scenario, prediction);
   if (slowdown.total().count() == 0) return;

@@ -6,7 +6,7 @@
 
 namespace hipress::sim {
 
-/// For people: times, bytes, where the critical path goes, how busy resources are.
+/// Prints times, bytes, the critical path and the resources' utilisation as text.
 void print_report(std::ostream& out, const Scenario& scenario,
                   const requests::Prediction& prediction);
 

@@ -19,23 +19,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLongest_s = 30 * 86400;  // that an array may wait and run
+constexpr double kLongest_s = 30 * 86400;  // limit for waiting and running
 
-/// For a shell.
+/// Quotes a text for a shell.
 std::string shell_word(std::string_view text) {
   std::string made = "'";
   for (const char c : text) made += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return made + "'";
 }
 
-/// For a pattern of sbatch, in which % begins what it fills in.
+/// Escapes a text for a file name pattern of sbatch, in which % begins a replacement.
 std::string pattern_word(std::string_view text) {
   std::string made;
   for (const char c : text) made += c == '%' ? std::string("%%") : std::string(1, c);
   return made;
 }
 
-/// Files of one run of the array: another that writes the same output has others.
+/// Names of one run's files. They are random, so that concurrent runs with the same output do not
+/// collide.
 class Parts {
  public:
   explicit Parts(const std::string& output)
@@ -50,7 +51,7 @@ class Parts {
   const std::string prefix_;
 };
 
-/// What each task runs. Its number is known to its shell alone.
+/// Command line of every task; the task's number comes from its environment.
 std::string command_of_task(const std::string& spec, const requests::SweepRequest& request,
                             const Parts& parts, const std::string& cache, std::int64_t tasks) {
   std::string text = fmt::format(
@@ -69,7 +70,7 @@ std::string command_of_task(const std::string& spec, const requests::SweepReques
 
 void require_alone(const requests::SweepRequest& request) {
   if (request.shard != "1/1") {
-    throw io::InputError("--slurm makes shards of its own; leave --shard out");
+    throw io::InputError("--slurm makes its own shards; leave --shard out");
   }
   std::error_code error;
   const fs::file_type kind = fs::status(request.output, error).type();
@@ -101,9 +102,8 @@ void submit_and_wait(const Parts& parts, const std::string& command, std::int64_
   }
   if (result.start_error == 0 && result.status == 0) return;
   throw io::RunError(
-      fmt::format("the Slurm array has failed: {}logs of its tasks are {}; what they have "
-                  "simulated is kept, and "
-                  "the same command goes on from there",
+      fmt::format("the Slurm array has failed: {}logs of its tasks are {}; simulated points are "
+                  "kept, and the same command continues from there",
                   result.output.empty() ? "" : result.output + "; ", parts.logs()));
 }
 
@@ -125,7 +125,7 @@ void remove(const Parts& parts, std::int64_t tasks) {
 int sweep_by_slurm(const std::string& spec, const requests::SweepRequest& request,
                    std::int64_t tasks) {
   require_alone(request);
-  requests::read_spec(request);  // refused here if it makes no sense
+  requests::read_spec(request);  // reports errors of the spec here
   requests::SweepRequest absolute = request;
   absolute.output = fs::absolute(request.output).string();
   const std::string kept = requests::cache_folder(absolute);

@@ -26,7 +26,7 @@ namespace {
 struct SweepOptions {
   std::string spec;
   requests::SweepRequest request;
-  std::int64_t slurm_tasks = 0;  ///< 0: here
+  std::int64_t slurm_tasks = 0;  ///< 0: run in this process
   bool json = false;
 };
 
@@ -41,14 +41,15 @@ void declare_options(CLI::App& app, SweepOptions& options) {
   tools::declare_json(
       app, options.json,
       "Print one JSON object with the columns and rows; --output may then be left out");
-  app.add_option("--slurm", options.slurm_tasks,
-                 "Submit an array of so many Slurm tasks, wait for it, and join their parts. "
-                 "sbatch's own variables say where it runs: SBATCH_PARTITION, SBATCH_ACCOUNT, ...")
+  app.add_option(
+         "--slurm", options.slurm_tasks,
+         "Number of Slurm tasks: submit an array of them, wait for it, and join their parts. "
+         "sbatch's own variables select where it runs: SBATCH_PARTITION, SBATCH_ACCOUNT, ...")
       ->check(tools::count_from(1, 100'000))
       ->group(std::string(requests::headings::kRun));
 }
 
-/// The axes and the plans that are made, for --help.
+/// Axes and names of plans, for --help.
 std::string describe_axes() {
   std::string text =
       "Every axis takes one value or a list; those marked * also a range:\n"
@@ -62,19 +63,17 @@ std::string describe_axes() {
     text += fmt::format("{} {:<16} {} ({})\n", axis.numeric() ? '*' : ' ', axis.name,
                         io::as_command_line(axis.help), otherwise);
   }
-  text += "\nPlans that are made anew for the machines of each point:\n";
+  text += "\nPlans that are made for the machines of each point:\n";
   for (const planner::NamedPlanRow& row : planner::named_plan_rows()) {
     text += fmt::format("  {:<17} {}\n", row.name, io::as_command_line(row.help));
   }
   return text +
          "\nspeedup is the iteration time of plan 'none', which sends every gradient alone, at the "
          "same\npoint over the row's; speedup_over_ddp that of plan 'ddp'. Columns _p10 and _p90 "
-         "are "
-         "their\n10-90 % intervals. Lines that begin with # say what the file was made of.";
+         "are their\n10-90 % intervals. Lines that begin with # list the inputs of the file.";
 }
 
-/// How far a stage is: on a terminal a bar that is ended whatever happens, elsewhere a line a
-/// minute.
+/// Progress of a stage: a bar on terminals, which the destructor ends; elsewhere a line per minute.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string_view what) : what_(what) {}
@@ -105,7 +104,7 @@ class ProgressLine {
   static constexpr Clock::duration kBetweenBars = std::chrono::milliseconds(200);
   static constexpr Clock::duration kBetweenLines = std::chrono::minutes(1);
 
-  /// ", about 90 s left": as fast as until now.
+  /// Remaining time at the mean rate so far: ", about 90 s left".
   std::string left(std::int64_t done, std::int64_t all, Clock::time_point now) const {
     if (done == all) return "";
     const double past_s = std::chrono::duration<double>(now - begin_).count();
@@ -125,10 +124,9 @@ class ProgressLine {
 void say_what_is_kept(const requests::SweepRequest& request) {
   const std::string folder = requests::cache_folder(request);
   if (folder.empty()) return;
-  tools::inform(
-      fmt::format("interrupted; what was simulated is kept in {}, and the same command "
-                  "goes on from there",
-                  folder));
+  tools::inform(fmt::format(
+      "interrupted; simulated points are kept in {}, and the same command continues from there",
+      folder));
 }
 
 int sweep_here(const requests::SweepRequest& request, bool json) {

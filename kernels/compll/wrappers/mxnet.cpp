@@ -30,7 +30,7 @@ $body
 
   inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
-  /// Runs `function`; what it throws becomes MXNet's own error.
+  /// Runs `function` and translates exceptions to MXNet's errors.
   template <class Function>
   mx::MXReturnValue as_mxnet(const Function& function) {
     try {
@@ -67,8 +67,8 @@ $body
     return value;
   }
 
-  /// The algorithm with the parameters among the attributes. What is neither one of them nor
-  /// MXNet's own (__like_this__) must be one of `others`.
+  /// Binds the algorithm to the parameters among the attributes. Any other attribute, except
+  /// MXNet's own (__like_this__), must be one of `others`.
   inline Operator coder_of(const Attributes& attributes, const std::set<std::string_view>& others) {
     std::vector<Operator::Named> given;
     for (const auto& [name, text] : attributes) {
@@ -86,7 +86,7 @@ $body
   }
   inline Operator adder_of(const Attributes& attributes) { return coder_of(attributes, {}); }
 
-  /// Whether the encoder has its state as second input: where the algorithm keeps one, unless
+  /// True if the encoder takes its state as second input: for algorithms with states, unless
   /// feedback=False.
   inline bool has_state(const Attributes& attributes) {
     const auto found = attributes.find("feedback");
@@ -103,7 +103,7 @@ $body
     return elements;
   }
 
-  /// The types that inputs and outputs must have.
+  /// Sets or checks the types of inputs or outputs.
   inline void set_types(std::vector<int> * types, const std::vector<mx::MXDType>& wanted) {
     for (std::size_t i = 0; i < types->size(); ++i) {
       int& type = (*types)[i];
@@ -174,7 +174,8 @@ $body
                                              int* outputs) {
     return as_mxnet([&] {
       decoder_of(attributes);
-      if (attributes.count("elements") == 0) refuse("elements=… must say how long the gradient is");
+      if (attributes.count("elements") == 0)
+        refuse("elements=… must be the length of the gradient");
       *inputs = *outputs = 1;
     });
   }

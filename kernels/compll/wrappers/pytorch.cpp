@@ -19,7 +19,7 @@ $body
 
   inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
-  /// Runs `function`; what it throws becomes PyTorch's own error.
+  /// Runs `function` and translates exceptions to PyTorch's errors.
   template <class Function>
   auto as_torch(const Function& function) {
     try {

@@ -26,7 +26,7 @@ $body
 
   inline const auto& kProgram = HIPRESS_PROGRAM_SYMBOL(hipress_$name);
 
-  /// A status of TensorFlow's that is not OK, on its way up.
+  /// Exception that carries a TensorFlow status that is not OK.
   struct Failed {
     tf::Status status;
   };
@@ -35,7 +35,7 @@ $body
     if (!status.ok()) throw Failed{status};
   }
 
-  /// Runs `function`; what it throws becomes TensorFlow's own error.
+  /// Runs `function` and translates exceptions to TensorFlow's errors.
   template <class Context, class Function>
   void as_tensorflow(Context * context, const Function& function) {
     try {
@@ -47,8 +47,8 @@ $body
     }
   }
 
-  /// Attributes are fp32: the shortest decimal that gives this one is what the user wrote, and it
-  /// is that number, not its rounding to fp32, that every other framework takes.
+  /// Attributes are fp32. Returns the shortest decimal that rounds to `value`: the number as the
+  /// user wrote it, and as other frameworks get it.
   inline double as_written(float value) {
     char text[32];
     for (int digits = 6; digits <= 9; ++digits) {
@@ -58,7 +58,7 @@ $body
     return std::strtod(text, nullptr);
   }
 
-  /// A parameter is the attribute of its name.
+  /// Value of a parameter, from the attribute of the same name.
   inline double attribute(tf::OpKernelConstruction * context,
                           const hipress::kernels::DeclaredParameter& parameter) {
     if (parameter.whole) {
@@ -71,7 +71,7 @@ $body
     return as_written(value);
   }
 
-  // Memory of tensors; they may begin in the middle of another, where flat() would end the process.
+  // Memory of tensors. A tensor may begin in the middle of another; flat() would abort then.
 
   inline float* floats(const tf::Tensor& tensor) {
     return const_cast<float*>(tensor.unaligned_flat<float>().data());
@@ -88,8 +88,8 @@ $body
     return tensor.unaligned_flat<std::int64_t>()(0);
   }
 
-  /// The output that has the values of an input, to be changed: the input itself where nobody else
-  /// needs it, else a copy.
+  /// Output initialised with an input, for in-place updates: the input's own buffer if TensorFlow
+  /// can forward it, else a copy.
   inline float* updated(tf::OpKernelContext * context, int input, int output) {
     const tf::Tensor& from = context->input(input);
     tf::Tensor* to = nullptr;
@@ -131,7 +131,7 @@ $body
     coder.decode_add(bytes(message), message.NumElements(), elements, updated(context, 1, 0));
   }
 
-  /// A kernel that does one of these.
+  /// Kernel that runs one of the functions above.
   template <void (*kRun)(tf::OpKernelContext*, const Operator&)>
   class Kernel : public tf::OpKernel {
    public:

@@ -10,9 +10,9 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kShareOfSearch = 0.5;  // of what a pass may use, for each topology's search
+constexpr double kShareOfSearch = 0.5;  // part of a pass's share for each topology's search
 
-/// The topologies that encode less often than the plan's, the rarest first.
+/// Topologies with fewer encodings than the plan's, the fewest first.
 std::vector<std::string> rarer(const Problem& problem, const casync::Plan& plan) {
   const auto encodings = [&](const std::string& name) {
     return casync::find_topology(name).encodings_of(plan.nodes);
@@ -25,7 +25,7 @@ std::vector<std::string> rarer(const Problem& problem, const casync::Plan& plan)
   return names;
 }
 
-/// The plan's decisions by another topology, in one of the option set's schemes.
+/// The plan's decisions under another topology, in one of the option set's schemes.
 std::optional<TimedPlan> by(const std::string& topology, const Ceiling& ceiling,
                             const PassContext& context, const TimedPlan& plan) {
   Workbench bench(context.problem, plan);
@@ -43,12 +43,11 @@ std::optional<TimedPlan> by(const std::string& topology, const Ceiling& ceiling,
   return std::nullopt;
 }
 
-/// What a search finds that has no other topology.
+/// Searches for a plan with this topology alone, within the ceiling.
 std::optional<TimedPlan> searched(const std::string& topology, const Ceiling& ceiling,
                                   const PassContext& context) {
   Problem problem = context.problem;
   problem.topology = topology;
-  problem.choices = nullptr;
   problem.limits = share_of(problem.limits,
                             kShareOfSearch * std::max(0.0, context.share - context.budget.share()));
   const SearchResult found = search_timeline(problem);

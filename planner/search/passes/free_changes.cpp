@@ -9,9 +9,9 @@ namespace {
 
 using Changes = std::span<const Move::Change>;
 
-constexpr double kEstimatingShare = 0.7;  // of what a pass may use; the rest is for accepting
+constexpr double kEstimatingShare = 0.7;  // part of a pass's share; the rest is for accepting
 
-/// Changes that one after the other leave the estimated iteration at most `slack` longer.
+/// Changes that, applied in sequence, lengthen the estimated iteration by at most `slack`.
 std::vector<Move::Change> choose(double slack, const PassContext& context, Workbench& bench,
                                  const Preference& preference) {
   const double begin = context.budget.share();
@@ -37,7 +37,7 @@ std::vector<Move::Change> choose(double slack, const PassContext& context, Workb
   return changes;
 }
 
-/// Accepts what stays within a ceiling.
+/// Accepts changes within a ceiling.
 class Acceptance {
  public:
   Acceptance(const Ceiling& ceiling, const PassContext& context, Workbench& bench,

@@ -9,18 +9,19 @@
 
 namespace hipress::planner {
 
-/// The options that gradient g would rather have than `option`, the most wanted first.
+/// Options that gradient g prefers to `option`, the best first.
 using Preference = std::function<std::vector<std::uint16_t>(const Workbench& bench, std::size_t g,
                                                             std::uint16_t option)>;
 
-/// The plan with as many gradients at a preferred option as the ceiling allows. Gradients come in
-/// the order of backward, since the first have most to hide behind. Changes are chosen by estimates
-/// of the median and accepted on the network asked for: all together if they fit, else in halves.
+/// Moves as many gradients to a preferred option as the ceiling allows. Gradients are tried in the
+/// order of backward, since the first have most computation to hide behind. Changes are chosen by
+/// estimates of the median, then verified on the requested network: all together if they fit, else
+/// in halves.
 TimedPlan change_within(const Ceiling& ceiling, const PassContext& context, const TimedPlan& plan,
                         const Preference& preference);
 
-/// The plan with as many of the changes as can be within the ceiling: all, else those of each half.
-/// Where `descends`, each part is to make the upper end lower than it was.
+/// Applies as many of the changes as the ceiling allows: all, else those of each half, recursively.
+/// If `descends`, each part must lower the upper end.
 TimedPlan accept(std::span<const Move::Change> changes, const Ceiling& ceiling,
                  const PassContext& context, Workbench& bench, const TimedPlan& plan,
                  bool descends = false);

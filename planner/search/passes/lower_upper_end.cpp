@@ -11,9 +11,9 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kMostRivals = 3;  // those with the lowest upper ends
+constexpr std::size_t kMostRivals = 3;  // with the lowest upper ends
 
-/// With an upper end below the plan's, the lowest first.
+/// Rivals with an upper end below the plan's, the lowest first.
 std::vector<const TimedPlan*> steadier_rivals(const PassContext& context, const TimedPlan& plan) {
   std::vector<const TimedPlan*> found;
   for (const TimedPlan& rival : context.rivals.others) {
@@ -24,8 +24,8 @@ std::vector<const TimedPlan*> steadier_rivals(const PassContext& context, const 
   return found;
 }
 
-/// As many of the rival's decisions as the ceiling allows, in the plan's own scheme; each part that
-/// is taken makes the upper end lower.
+/// Takes as many of the rival's decisions as the ceiling allows, in the plan's own scheme. Each
+/// accepted part lowers the upper end.
 TimedPlan nearer_to(const TimedPlan& rival, const Ceiling& ceiling, const PassContext& context,
                     const TimedPlan& plan) {
   Workbench bench(context.problem, plan, {&rival});
@@ -37,7 +37,7 @@ TimedPlan nearer_to(const TimedPlan& rival, const Ceiling& ceiling, const PassCo
   return accept(changes, ceiling, context, bench, plan, true);
 }
 
-/// A machine's costs with host and links as slow as one run in ten has them.
+/// Slows host and links down to the slowest 10 % of runs.
 void slow_down(costs::Profile& profile, costs::Cluster& cluster) {
   constexpr double kUpperTenth = 1.2816;  // standard deviations
   const costs::Spread spread = costs::spread_of(profile);
@@ -45,8 +45,8 @@ void slow_down(costs::Profile& profile, costs::Cluster& cluster) {
   sim::slow_links(std::exp(kUpperTenth * std::hypot(spread.links, spread.model)), profile, cluster);
 }
 
-/// Changes of one gradient each that, as estimates say, make the iteration shorter on slow machines
-/// and leave it within the ceiling on these.
+/// Changes of single gradients that, by estimates, shorten the iteration on slow machines and keep
+/// the ceiling on the given ones.
 std::vector<Move::Change> steadier_decisions(const Ceiling& ceiling, const PassContext& context,
                                              Workbench& bench, const TimedPlan& plan) {
   const Machines& given = *context.problem.machines;
@@ -88,7 +88,7 @@ std::vector<Move::Change> steadier_decisions(const Ceiling& ceiling, const PassC
   return changes;
 }
 
-/// Descends until nothing more is found, or no rival's upper end is lower than `enough_s`.
+/// Repeats until no change helps, or until no rival's upper end is below `enough_s`.
 TimedPlan descend(double enough_s, const Ceiling& ceiling, const PassContext& context,
                   TimedPlan plan) {
   while (*plan.upper_s > enough_s && !context.over()) {

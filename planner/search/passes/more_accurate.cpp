@@ -7,7 +7,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Options that give up less: the least first, and of these, those with the same K.
+/// Options with a smaller loss, the smallest first; for equal losses, the same K first.
 std::vector<std::uint16_t> finer(const Workbench& bench, std::size_t g, std::uint16_t option) {
   const std::vector<casync::Decision>& options = bench.choices().gradients[g];
   const auto rank = [&](std::uint16_t i) {
@@ -23,8 +23,8 @@ std::vector<std::uint16_t> finer(const Workbench& bench, std::size_t g, std::uin
   return found;
 }
 
-/// Makes one gradient after the other raw where the limit allows it, until none is left: what
-/// estimates, or changes of several at once, did not find.
+/// Makes single gradients raw as long as the limit allows it. This finds changes that estimates, or
+/// several changes at once, missed.
 class RawOneByOne {
  public:
   RawOneByOne(const Ceiling& ceiling, const PassContext& context, const TimedPlan& plan)

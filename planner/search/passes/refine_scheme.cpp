@@ -6,7 +6,7 @@
 namespace hipress::planner {
 namespace {
 
-/// How many of bulk rule, batch rule and transfer order differ; more where the topology does.
+/// Number of differences in bulk rule, batch rule and transfer order; another topology counts 100.
 int differences(const Scheme& a, const Scheme& b) {
   constexpr int kOther = 100;
   return (a.topology == b.topology && a.raw_topology == b.raw_topology ? 0 : kOther) +

@@ -17,22 +17,21 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxCheckedTasks = 200e3;  // of a graph that is expanded to be checked
+constexpr double kMaxCheckedTasks = 200e3;  // largest graph to expand for a check
 
 constexpr std::array kPasses = {
-    Pass{"scheme", "other bulk groups, batches or transfer order where that is faster",
-         refine_scheme},
+    Pass{"scheme", "other bulk groups, batches or transfer order if that is faster", refine_scheme},
     Pass{"fewer_encodings",
-         "a topology that encodes less often on the way where that costs no more than `tolerance`",
+         "a topology that encodes less often on the way if that costs no more than `tolerance`",
          fewer_encodings, true},
     Pass{"lower_upper_end",
-         "a 90th percentile no higher than any baseline's, where the iteration is no longer",
+         "a 90th percentile no higher than any baseline's, if the iteration is no longer",
          lower_upper_end, true},
     Pass{"more_accurate",
-         "raw, half precision or finer algorithms where that costs no more than `tolerance`",
+         "raw, half precision or finer algorithms if that costs no more than `tolerance`",
          more_accurate, true},
-    Pass{"fewer_partitions", "smaller K where that costs nothing", fewer_partitions},
-    Pass{"unused_algorithms", "algorithms that no gradient uses are dropped", unused_algorithms},
+    Pass{"fewer_partitions", "smaller K if that costs nothing", fewer_partitions},
+    Pass{"unused_algorithms", "removal of algorithms that no gradient uses", unused_algorithms},
 };
 
 std::string verify_decisions(const Problem& problem, const casync::Plan& plan) {
@@ -56,8 +55,8 @@ std::string verify_decisions(const Problem& problem, const casync::Plan& plan) {
   return "";
 }
 
-/// On the network asked for; none where the graph is too large.
-std::optional<double> time_s(const Problem& problem, const TimedPlan& plan) {
+/// Simulated time on the requested network; none if the graph is too large.
+std::optional<double> plan_time_s(const Problem& problem, const TimedPlan& plan) {
   return affordable_iteration(problem.model, plan.plan, *problem.machines, plan.transfer_order)
       .iteration_s;
 }
@@ -77,7 +76,7 @@ PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& pla
           "internal error: pass '{}' broke the plan: {}; leave it out with `disable_pass` {}",
           pass.name, wrong, pass.name));
     }
-    const std::optional<double> after_s = time_s(context.problem, changed);
+    const std::optional<double> after_s = plan_time_s(context.problem, changed);
     changed.iteration_s = after_s.value_or(0);
     if (after_s && report.ceiling.upper_s && !changed.upper_s) {
       changed.upper_s = upper_end_s(context.problem, changed);
@@ -119,17 +118,17 @@ Ceiling PassContext::ceiling(const TimedPlan& plan, bool for_accuracy) const {
 }
 
 bool is_within(const Ceiling& ceiling, const TimedPlan& plan) {
-  constexpr double kRounding = 1 + 1e-9;  // of an upper end, which is put together of shares
+  constexpr double kRounding = 1 + 1e-9;  // of an upper end, which is a sum of shares
   if (plan.iteration_s > ceiling.iteration_s) return false;
   return !ceiling.upper_s || !plan.upper_s || *plan.upper_s <= *ceiling.upper_s * kRounding;
 }
 
 std::optional<TimedPlan> fitting(const Ceiling& ceiling, const PassContext& context,
                                  Workbench& bench, const Candidate& candidate) {
-  const std::optional<double> time_s = bench.time_s(candidate);
+  const std::optional<double> plan_time_s = bench.time_s(candidate);
   context.budget.count(1);
-  if (!time_s || *time_s > ceiling.iteration_s) return std::nullopt;
-  TimedPlan plan = bench.timed(candidate, *time_s);
+  if (!plan_time_s || *plan_time_s > ceiling.iteration_s) return std::nullopt;
+  TimedPlan plan = bench.timed(candidate, *plan_time_s);
   if (ceiling.upper_s) {
     plan.upper_s = upper_end_s(context.problem, plan);
     context.budget.count(2);

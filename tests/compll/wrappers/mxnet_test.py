@@ -82,7 +82,7 @@ class MXNet(operators.Checks, unittest.TestCase):
         self.refused("b='x' is not a number", lambda: nd.hipress_terngrad_encode(gradient, b="x"))
         self.refused("step='x' is not a whole number",
                      lambda: nd.hipress_terngrad_encode(gradient, step="x").wait_to_read())
-        self.refused("elements=… must say", nd.hipress_onebit_decode, nd.ones(16, dtype="uint8"))
+        self.refused("elements=… must be the length", nd.hipress_onebit_decode, nd.ones(16, dtype="uint8"))
 
 
 if __name__ == "__main__":
