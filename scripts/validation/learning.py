@@ -91,10 +91,10 @@ def write_plans(job: Job, folder: pathlib.Path, python: str) -> list:
     return paths
 
 
-def pilot(job: Job, folder: pathlib.Path, python: str = sys.executable, jobs: int = 1, more: Sequence[str] = ()) -> pathlib.Path:
-    """Pilots a job under all algorithms, its mixed plans and `more` plan files, or goes on with that; its file."""
+def pilot(job: Job, folder: pathlib.Path, plans: Sequence[pathlib.Path], python: str = sys.executable, jobs: int = 1) -> pathlib.Path:
+    """Pilots a job under all algorithms and the files of plans, or adds them to what is done; its file."""
     path = folder / f"{job.name}.pilot.yaml"
-    plans = ",".join([*ALGORITHMS, *map(str, write_plans(job, folder, python)), *more])
+    plans = ",".join([*ALGORITHMS, *map(str, plans)])
     words = ["--ranks", job.ranks, "--steps", job.steps, "--jobs", jobs, "--plans", plans, "--output", path, TRAIN, *job.words, "--steps",
              MORE_STEPS]
     done = subprocess.run([python, "-B", "-m", "hipress.pilot", *map(str, words)], check=False)

@@ -65,7 +65,8 @@ def predicted(job: learning.Job, options: argparse.Namespace, plan: str, pilot: 
 def ratios_of(job: learning.Job, options: argparse.Namespace) -> list:
     """Rows of a job's mixed plans. Plans that never have DDP's loss within the pilot, and those that use an algorithm which never
     has, say nothing that can be compared, and are left out."""
-    pilot = learning.pilot(job, options.output, str(options.bench.python), options.jobs)
+    python = str(options.bench.python)
+    pilot = learning.pilot(job, options.output, learning.write_plans(job, options.output, python), python, options.jobs)
     measured = {row["plan"]: row for row in _pilot_file.read(pilot)["ratios"]}
     alone, rows = only_algorithms(pilot), []
     for plan, row in measured.items():
@@ -118,10 +119,10 @@ class LearningBench(TrainingBench):
 
     def run_job(self, job: learning.Job, case: Case, options: argparse.Namespace) -> list:
         """Rows of a cell, an arm each."""
-        pilot = learning.pilot(job, self.output, str(self.python), options.jobs)
+        pilot = learning.pilot(job, self.output, [], str(self.python), options.jobs)
         plans = {"plan": self.planned(job, case, "plan", "--pilot", pilot),
                  "plan by time": self.planned(job, case, "time", "--algorithm", self.algorithms)}
-        learning.pilot(job, self.output, str(self.python), options.jobs, list(map(str, plans.values())))
+        learning.pilot(job, self.output, list(plans.values()), str(self.python), options.jobs)
         ratios = {row["plan"]: row["ratio"] for row in _pilot_file.read(pilot)["ratios"]}
         arms = {name: (hook.real, 1.0 if hook.algorithm is None else ratios[hook.algorithm]) for name, hook in DDP.items()}
         for name, plan in plans.items():
