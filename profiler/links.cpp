@@ -138,6 +138,13 @@ using CoreSeconds =
 using Runs = std::vector<std::vector<double>>;
 constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
 
+/// Core-seconds after which a measurement makes no further run.
+double enough_core_s(const Options& options) { return options.effort == Effort::kQuick ? 8 : 60; }
+
+double total_s(const std::vector<double>& seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
 std::vector<double> medians_of(const Runs& runs) {
   std::vector<double> medians;
   for (const std::vector<double>& values : runs) medians.push_back(median_of(values));
@@ -155,10 +162,14 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
     return exchange(options.nodes, "dgc", {kSmall, std::int64_t{1} << 15}, kRounds, messages);
   };
   const Calibration sent = calibration(Messages::kSent), kept = calibration(Messages::kKept);
+  constexpr int kLeast = 8;
   Runs with, without;
-  for (int i = 0; i < options.exchanges; ++i) {  // alternately, as a machine's speed varies
+  double spent_s = 0;
+  // Alternates, as a machine's speed varies.
+  for (int i = 0; i < options.exchanges && (i < kLeast || spent_s < enough_core_s(options)); ++i) {
     with.push_back(core_seconds(sent, kOfARun));
     without.push_back(core_seconds(kept, kOfARun));
+    spent_s += total_s(with.back()) + total_s(without.back());
   }
   for (const Runs* const runs : {&with, &without}) variations.runs.add(medians_of(*runs));
   double messages = 0, bytes = 0;
@@ -175,14 +186,17 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
 double measure_byte_cores(const Options& options, const CoreSeconds& core_seconds,
                           const Sizes& sizes, const std::string& series, costs::Profile& profile,
                           Variations& variations) {
-  constexpr int kRuns = 10;
+  constexpr int kRuns = 10, kLeast = 5;
   const std::vector<Pair> pairs = all_pairs(options.nodes);
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
     const auto bytes = message_bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
     Runs runs;
-    for (int i = 0; i < kRuns; ++i)
+    double spent_s = 0;
+    for (int i = 0; i < kRuns && (i < kLeast || spent_s < enough_core_s(options)); ++i) {
       runs.push_back(core_seconds(streams(options.nodes, pairs, elements, 1), kOfARun));
+      spent_s += total_s(runs.back());
+    }
     samples.push_back(summarise_passes(bytes, runs));
     // Times of smaller messages would be dominated by a meter's noise.
     if (elements == sizes.largest) variations.runs.add(medians_of(runs));

@@ -42,8 +42,9 @@ struct Options {
   /// Number of passes over all sizes of all algorithms on the CPU. More: less depends on the state
   /// of a memory that is shared with other guests, whose speed changes for seconds at a time.
   int passes = 2;
-  /// Number of runs of an exchange with messages and without, each with new threads. More: surer,
-  /// as the core time of a message varies up to fourfold between runs.
+  /// Largest number of runs of an exchange with messages and without, each with new threads. More:
+  /// surer, as the core time of a message varies up to fourfold between runs. Slow machines make
+  /// fewer.
   int exchanges = 30;
   /// This process's endpoint in a job of `nodes` processes, which all measure together, including
   /// the links between them. Every process gets the same profile. Null: the ranks are threads of

@@ -4,8 +4,8 @@ root), it first does so on a network of 1 Gbit/s made of network namespaces, whe
 PyTorch's DDP and its hooks; then over loopback.
 
 Prints a table with the interval of each prediction, and if the measured time lies in it. Writes into the output folder:
-profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Starts no
-further step once its time budget is used up, and lists the steps that it left out. Exit status 1 if a tool fails or a synchronised
+profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Leaves out
+rows that would not end within its time budget, and lists them. Exit status 1 if a tool fails or a synchronised
 gradient does not verify, 2 if the request is wrong.
 """
 
@@ -130,9 +130,9 @@ class Progress:
     """Reports the current step and the remaining time on standard error. The remaining time is the steps' time on two idle cores,
     scaled by the slowness of the finished steps, and at most the rest of the budget."""
 
-    BUDGET_S = 150
-    #: Time of finished steps, in seconds, from which on the slowness is estimated.
-    ENOUGH_S = 20
+    BUDGET_S = 140
+    #: Times of finished steps, in seconds, from which on the slowness is estimated: that of a slower machine, and that of a faster.
+    SOME_S, ENOUGH_S = 4, 20
     WARMING_S, PROFILE_S, PLAN_S, ROW_S, LINKS_S, NETWORK_ROW_S = 4, 28, 4, 8, 35, 5
 
     def __init__(self, steps: list[float]):
@@ -152,11 +152,16 @@ class Progress:
 
     def begin(self, what: str) -> None:
         done_s = sum(self.steps[: self.done])
-        if done_s >= self.ENOUGH_S:
-            self.slowness = (self.BUDGET_S - self.left_s) / done_s
+        if done_s >= self.SOME_S:
+            slowness = (self.BUDGET_S - self.left_s) / done_s
+            self.slowness = slowness if done_s >= self.ENOUGH_S else max(1.0, slowness)
         print(f"demo: step {self.done + 1} of {len(self.steps)}, {what}; about {self.remaining_s:.0f} s remain",
               file=sys.stderr, flush=True)
         self.done += 1
+
+    def has_time(self, step_s: float) -> bool:
+        """True if a step of this time on two idle cores would end within the budget."""
+        return step_s * self.slowness < self.left_s
 
     def again(self, step_s: float) -> tuple[str, int]:
         """Option `--again`: repetitions that a tool may do if the machine's speed varies meanwhile; 1 if there is time, else 0."""
@@ -449,7 +454,7 @@ class Run:
 
     def run_on_loopback(self) -> None:
         """Runs the plans over loopback, the hardest network to predict: only the processor limits it."""
-        if self.cases and self.progress.left_s == 0:
+        if self.cases and not self.progress.has_time(Progress.PLAN_S + Progress.ROW_S):
             self.left_out.append(LOOPBACK)
             return
         self.progress.begin(f"planning for {LOOPBACK}")
@@ -460,9 +465,9 @@ class Run:
             self.run_row(LOOPBACK, plan, lambda again, plan=plan: self.job.run_case(plan, planned, again))
 
     def run_row(self, network: str, plan: str, measure: Callable[[tuple[str, int]], Case]) -> None:
-        """Runs a row, unless the budget is used up. The first row always runs."""
+        """Runs a row if there is time. The first row always runs."""
         what = f"{network}, {TITLES[plan]}"
-        if self.cases and self.progress.left_s == 0:
+        if self.cases and not self.progress.has_time(Progress.NETWORK_ROW_S if network == NETWORK_NAME else Progress.ROW_S):
             self.left_out.append(what)
             return
         self.progress.begin(what)
@@ -472,7 +477,7 @@ class Run:
     def finish(self) -> None:
         print(f"\n{format_summary(self.cases)}")
         if self.left_out:
-            print(f"Left out, since {Progress.BUDGET_S} s were over: {'; '.join(self.left_out)}.")
+            print(f"Left out, to end within {Progress.BUDGET_S} s: {'; '.join(self.left_out)}.")
         disturbance = format_disturbance(self.notes, self.cases)
         if disturbance:
             print(disturbance)
