@@ -91,12 +91,13 @@ def write_plans(job: Job, folder: pathlib.Path, python: str) -> list:
     return paths
 
 
-def pilot(job: Job, folder: pathlib.Path, plans: Sequence[pathlib.Path], python: str = sys.executable, jobs: int = 1) -> pathlib.Path:
-    """Pilots a job under all algorithms and the files of plans, or adds them to what is done; its file."""
+def pilot(job: Job, folder: pathlib.Path, plans: Sequence[pathlib.Path], python: str = sys.executable, jobs: int = 1,
+          seeds: int = 1) -> pathlib.Path:
+    """Pilots a job under all algorithms and the files of plans with each of the seeds, or adds what is missing. Returns its file."""
     path = folder / f"{job.name}.pilot.yaml"
     plans = ",".join([*ALGORITHMS, *map(str, plans)])
-    words = ["--ranks", job.ranks, "--steps", job.steps, "--jobs", jobs, "--plans", plans, "--output", path, TRAIN, *job.words, "--steps",
-             MORE_STEPS]
+    words = ["--ranks", job.ranks, "--steps", job.steps, "--jobs", jobs, "--seeds", seeds, "--plans", plans, "--output", path, TRAIN,
+             *job.words, "--steps", MORE_STEPS]
     done = subprocess.run([python, "-B", "-m", "hipress.pilot", *map(str, words)], check=False)
     if done.returncode != 0:
         raise ToolError(f"hipress.pilot of {job.name}: exit status {done.returncode}; what it says is above")

@@ -59,8 +59,8 @@ class Ratios(unittest.TestCase):
                     {"plan": "a.mixed1.yaml", "ratio": 1.2, "p10": 1.1, "p90": 1.3, "after": 90.0, "runs": 1},
                     {"plan": "a.mixed2.yaml", "ratio": "never", "runs": 1}]
             _pilot_file.write(path, {"schema": 1, "ratios": rows, "plans": [{"plan": "a.mixed1.yaml"}, {"plan": "none"}], "errors": []})
-            options = argparse.Namespace(output=pathlib.Path(folder), bench=types.SimpleNamespace(python="python3"), jobs=1)
-            with mock.patch.object(learning, "pilot", lambda *_: path), \
+            options = argparse.Namespace(output=pathlib.Path(folder), bench=types.SimpleNamespace(python="python3"), jobs=1, seeds=3)
+            with mock.patch.object(learning, "pilot", lambda *_: path), mock.patch.object(learning, "write_plans"), \
                     mock.patch.object(experiment, "predicted", lambda job, _, plan, pilot: pilots.append(pilot) or found):
                 pilots: list = []
                 table = experiment.ratios_of(JOB, options)
@@ -96,9 +96,10 @@ class Cells(FakeToolsTest):
         ratios = {**dict.fromkeys(learning.ALGORITHMS, 1.0), "powersgd(rank=2)": 1.5, "powersgd(rank=4)": "never"}
         asked = []
 
-        def pilot(job, folder, python, jobs, more=()):
-            asked.append(list(more))
-            rows = [{"plan": plan, "ratio": ratio} for plan, ratio in {**ratios, **dict.fromkeys(more, 1.1)}.items()]
+        def pilot(job, folder, plans, python, jobs, seeds):
+            plans = [str(plan) for plan in plans]
+            asked.append(plans)
+            rows = [{"plan": plan, "ratio": ratio} for plan, ratio in {**ratios, **dict.fromkeys(plans, 1.1)}.items()]
             _pilot_file.write(folder / "pilot.yaml", {"schema": 1, "ratios": rows})
             return folder / "pilot.yaml"
 

@@ -66,7 +66,7 @@ def ratios_of(job: learning.Job, options: argparse.Namespace) -> list:
     """Rows of a job's mixed plans. Plans that never have DDP's loss within the pilot, and those that use an algorithm which never
     has, say nothing that can be compared, and are left out."""
     python = str(options.bench.python)
-    pilot = learning.pilot(job, options.output, learning.write_plans(job, options.output, python), python, options.jobs)
+    pilot = learning.pilot(job, options.output, learning.write_plans(job, options.output, python), python, options.jobs, options.seeds)
     measured = {row["plan"]: row for row in _pilot_file.read(pilot)["ratios"]}
     alone, rows = only_algorithms(pilot), []
     for plan, row in measured.items():
@@ -119,10 +119,10 @@ class LearningBench(TrainingBench):
 
     def run_job(self, job: learning.Job, case: Case, options: argparse.Namespace) -> list:
         """Rows of a cell, an arm each."""
-        pilot = learning.pilot(job, self.output, [], str(self.python), options.jobs)
+        pilot = learning.pilot(job, self.output, [], str(self.python), options.jobs, options.seeds)
         plans = {"plan": self.planned(job, case, "plan", "--pilot", pilot),
                  "plan by time": self.planned(job, case, "time", "--algorithm", self.algorithms)}
-        learning.pilot(job, self.output, list(plans.values()), str(self.python), options.jobs)
+        learning.pilot(job, self.output, list(plans.values()), str(self.python), options.jobs, options.seeds)
         ratios = {row["plan"]: row["ratio"] for row in _pilot_file.read(pilot)["ratios"]}
         arms = {name: (hook.real, 1.0 if hook.algorithm is None else ratios[hook.algorithm]) for name, hook in DDP.items()}
         for name, plan in plans.items():
@@ -184,6 +184,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--of", type=some_of(NAMES, str), default=list(NAMES), help=f"jobs, comma-separated: {', '.join(NAMES)}")
     parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="of cells, comma-separated: 200, 1000 (Mbit/s)")
     parser.add_argument("--jobs", type=at_least(1), default=1, help="runs of a pilot at a time (default: %(default)s)")
+    parser.add_argument("--seeds", type=at_least(1), default=1, help="seeds with which a pilot trains each plan (default: %(default)s)")
     parser.add_argument("--csv", type=pathlib.Path, help="table to write (default: in --output)")
 
 
