@@ -32,8 +32,8 @@ class PartitionTasks {
   std::uint32_t nodes() const { return ranks_.nodes; }  ///< N, the number of the unit's nodes
   /// The unit's node with the number `number` mod N; negative numbers are allowed.
   std::uint32_t node(std::int64_t number) const;
-  /// Numbers nodes so that a ring through them enters each host of `rails` nodes at another one,
-  /// partition by partition. Changes nothing if the unit's nodes are no whole hosts.
+  /// Numbers nodes so that the rings of successive partitions enter each host of `rails` nodes at
+  /// different nodes. Changes nothing unless the unit's nodes form whole hosts.
   void take_rail(std::uint32_t rails);
   /// The number of the k-th of the unit's nodes.
   std::int64_t number_of(std::int64_t k) const;
@@ -66,7 +66,8 @@ class PartitionTasks {
     TaskFlags encoded = kNoFlags;  ///< flags of the Encode
     TaskFlags added = kNoFlags;    ///< flags of add()
   };
-  /// Adds the slice of one node, encoded unless raw, to that of another; returns the task of add().
+  /// Adds the slice of one node, encoded unless raw, to the slice of the receiving node. Returns
+  /// the task of add().
   TaskId contribute(const Contribution& what);
   /// Sends a broadcast's slice to a node, which replaces its own with it. The Recv writes a raw
   /// slice; a compressed one is written by a Decode after the Recv. Returns the Recv, whose message

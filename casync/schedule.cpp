@@ -164,7 +164,8 @@ Schedule Schedule::parse(std::string_view text) {
 std::vector<Schedule> Schedule::parse_set(std::string_view text) {
   std::vector<Schedule> schedules;
   std::string refusal;
-  read(io::first_alternative(text));  // an unknown parameter rather than too many of its values
+  read(io::first_alternative(text));  // reports an unknown parameter rather than too many of its
+                                      // values
   for (const std::string& one : io::alternatives(text, kMostOfSet, "schedules")) {
     Schedule schedule = read(one);
     try {

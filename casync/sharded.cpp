@@ -199,7 +199,7 @@ class ShardedExpansion {
     return in_messages(*layout_.units[unit].topology, work_of(unit), group, last, behind);
   }
 
-  /// The same with another topology. It starts after `behind` and after `last`, the previous
+  /// Expands a unit by the given topology. It starts after `behind` and after `last`, the previous
   /// operation of the communicator. On a node it ends when the node's messages have been sent, too.
   Ids in_messages(const Topology& topology, UnitWork work, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
@@ -391,7 +391,7 @@ class ShardedExpansion {
   std::vector<Layer> layers_;  // in the order of forward
   std::vector<Group> groups_;
   std::uint8_t all_ = 0, kept_ = 0, replicas_ = 0, within_ = 0, between_ = 0;  // places in groups_
-  bool exchanges_twice_ = false;  // within neighbours, then between these
+  bool exchanges_twice_ = false;  // first among neighbours, then between groups of neighbours
   Ids computed_;
   Ids last_gather_, last_reduction_, last_mean_;  // last collective of each communicator
   Ids last_shard_;                                // the end of the last reduction

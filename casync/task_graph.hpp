@@ -26,7 +26,7 @@ struct Buffer {
   Kind kind = Kind::kSlice;
   std::int8_t algorithm = kRaw;  ///< encoding of its bytes; kRaw: fp32 values
   std::uint32_t node = 0;
-  std::int64_t bytes = 0;            ///< at most
+  std::int64_t bytes = 0;            ///< maximum size
   std::uint32_t part_of = kNoIndex;  ///< buffer that contains it: kFactor or kGathered
 };
 
@@ -77,8 +77,8 @@ struct TaskGraph {
   /// Per task: number of tasks that it waits for.
   std::vector<std::uint32_t> predecessors = {};
   std::uint32_t nodes = 0;
-  /// Divisor of kDivideOwn and kDivideSum: `nodes`, except in measurements of another divisor's
-  /// cost.
+  /// Divisor of kDivideOwn and kDivideSum: `nodes`, except in measurements of the cost of a
+  /// different divisor.
   std::uint32_t divisor = 0;
   /// Mix of the model's computation (models::Model::mix).
   std::optional<models::Mix> mix = {};
@@ -99,8 +99,8 @@ struct TaskGraph {
   std::uint32_t representative(std::uint32_t node) const { return folded ? 0 : node; }
   /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
   std::uint32_t first_group = UINT32_MAX;
-  /// The value of Task::gradient that stands for the first of `factors`, which are the stages of
-  /// one unit after the other.
+  /// The value of Task::gradient that stands for the first of `factors`, which are ordered by unit,
+  /// then by stage.
   std::uint32_t first_factor = UINT32_MAX;
   std::vector<Factor> factors = {};
   /// Index into `factors` of a unit's first factor, for units with factors.
@@ -127,7 +127,7 @@ struct TaskGraph {
     return factor == nullptr ? task.gradient : factor->unit;
   }
   /// Priority per value of Task::gradient: larger if the next forward pass needs it sooner. Empty
-  /// in graphs made by hand: the index itself.
+  /// in graphs made by hand, where the index itself is the priority.
   std::vector<std::uint32_t> need_places = {};
 
   /// Priority of a task, from need_places.
@@ -157,8 +157,8 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
 /// the same bytes; every Recv has exactly one Send.
 void check(const TaskGraph& graph);
 
-/// True if an Encode divides its input by a number that is no power of two. A power of two costs
-/// next to nothing: the Encode multiplies by the reciprocal, which is exact.
+/// True if an Encode divides its input by a number that is not a power of two. Division by a power
+/// of two costs next to nothing: the Encode multiplies by the reciprocal, which is exact.
 inline bool encodes_quotients(const Task& task, std::uint32_t divisor) {
   return task.kind == Kind::kEncode && (task.flags & kDivideOwn) != 0 &&
          !std::has_single_bit(divisor);

@@ -30,8 +30,8 @@ struct BenchmarkLog {
 
 /// Reads the output of all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf, their
 /// OSU counterparts, osu_bw, osu_latency, ib_*_bw or ib_*_lat, also with the line prefixes of
-/// mpirun and srun. `ranks` is for logs without a number of ranks: OSU's collectives. InputError
-/// with file and line for a log that is truncated, incomplete, or of another test.
+/// mpirun and srun. `ranks` is for logs without a number of ranks: OSU's collectives. Throws
+/// InputError with file and line for a log that is truncated, incomplete, or of another test.
 BenchmarkLog read_benchmark_log(const std::string& path, std::optional<int> ranks = {});
 
 /// Adds the log to a profile. A collective becomes the profile's curve for that number of nodes,

@@ -238,8 +238,8 @@ std::optional<std::uint32_t> nodes_of_cluster(const std::string& path);
 enum class NodeCount : std::uint8_t { kOne, kAsAsked };
 
 /// Reads a cluster YAML (docs/profiles.md lists the keys). Missing keys take the profile's values.
-/// `nodes` 0: the file gives the number of nodes. InputError with file and line for an unknown key,
-/// an invalid value, or (kOne) a number of nodes other than `nodes`.
+/// `nodes` 0: the file gives the number of nodes. Throws InputError with file and line for an
+/// unknown key, an invalid value, or (kOne) a number of nodes other than `nodes`.
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes,
                      NodeCount rule = NodeCount::kOne);
 

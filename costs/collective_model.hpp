@@ -16,13 +16,14 @@ namespace hipress::costs {
 ///  - `seconds` = launch + steps · latency + bytes / rate + fill. The rate is that of the slower of
 ///    NVLink and the cards that the GPUs of a host share, with one ring per rail. The fill is that
 ///    of the pipeline between hosts. docs/collectives.md has the constants.
-/// std::invalid_argument if hosts have different numbers of GPUs or more than the machine, or if a
-/// machine without a network has several hosts.
+/// Throws std::invalid_argument if hosts have different numbers of GPUs or more than the machine,
+/// or if a machine without a network has several hosts.
 std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, Operation operation,
                                            double bytes);
 
 /// The library's choice: the first way with the smallest `planned_s`. `algorithm` and `protocol`
-/// restrict the choice like NCCL_ALGO and NCCL_PROTO; empty: any. InputError if no way has them.
+/// restrict the choice like NCCL_ALGO and NCCL_PROTO; empty: any. Throws InputError if no way has
+/// them.
 CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation operation,
                               double bytes, std::string_view algorithm = {},
                               std::string_view protocol = {});

@@ -26,7 +26,7 @@ std::optional<Cluster> in_two_levels(const Cluster& cluster);
 std::optional<Cluster> in_other_levels(const Cluster& cluster);
 
 /// Cluster in which every GPU is a node: `cluster` itself if nodes have one GPU, else
-/// in_one_level(). InputError if a cluster cannot express it.
+/// in_one_level(). Throws InputError if a cluster cannot express it.
 Cluster of_gpus(const Cluster& cluster);
 
 /// Sentence on the nodes of such a cluster.

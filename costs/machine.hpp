@@ -93,12 +93,12 @@ const char* name_of(Library library);
 const FabricKind& fabric_kind(std::string_view name);
 const NetworkKind& network_kind(std::string_view name);
 
-/// Path of a machine's file: the path itself, or that of the shipped machine of this name.
+/// Path of a machine's file: the path itself, or that of the shipped machine of this name. Throws
 /// InputError if it is neither.
 std::string machine_file(const std::string& path_or_name);
 
-/// Reads a machine's file, or a shipped one by name ("p5.48xlarge"). InputError with file and line
-/// if it is unreadable or truncated, or a key is unknown, missing or has an invalid value.
+/// Reads a machine's file, or a shipped one by name ("p5.48xlarge"). Throws InputError with file
+/// and line if it is unreadable or truncated, or a key is unknown, missing or has an invalid value.
 Machine read_machine(const std::string& path_or_name);
 
 /// As read_machine(), from text; `name` stands for the file in messages.

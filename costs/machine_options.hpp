@@ -53,7 +53,7 @@ struct LoadedMachines {
 };
 
 /// Reads the given profile; without one, that of the machine's kernels, scaled to the machine's
-/// memory bandwidth. InputError for an unreadable file.
+/// memory bandwidth. Throws InputError for an unreadable file.
 Profile read_costs(const MachineOptions& options);
 
 /// Reads the profile (default: kDefaultProfile) and the cluster. The number of nodes is `nodes`; if

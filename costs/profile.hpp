@@ -152,16 +152,16 @@ struct Profile {
 };
 
 /// Reads a profile file, or a shipped profile by its name ("sosp21"; a file of that name is
-/// "./sosp21"). InputError with file and line if it is unreadable or truncated, has another schema,
-/// or a value is unknown, missing, without unit, negative or not finite.
+/// "./sosp21"). Throws InputError with file and line if it is unreadable or truncated, has another
+/// schema, or a value is unknown, missing, without unit, negative or not finite.
 Profile read_profile(const std::string& path_or_name);
 
 /// Names of the shipped and the starter profiles, in alphabetic order.
 std::vector<std::string> profile_names();
 
 /// Writes a profile so that read_profile() returns an equal one, with bit-identical numbers, except
-/// for `fingerprint` and the costs that `estimate` adds. InputError if the folder is not writable,
-/// or for a value that read_profile() refuses.
+/// for `fingerprint` and the costs that `estimate` adds. Throws InputError if the folder is not
+/// writable, or for a value that read_profile() refuses.
 void write_profile(const std::string& path, const Profile& profile);
 
 }  // namespace hipress::costs

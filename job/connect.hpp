@@ -43,8 +43,8 @@ std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
 
 /// Calls `body` as every rank of a job, on threads of this process, over the named transport.
 /// Rethrows the most informative error. `collectives`: number of collectives that a rank has at a
-/// time. io::InputError if the process may not open enough connections; Exhausted names a rank for
-/// which no thread or memory is left.
+/// time. Throws io::InputError if the process may not open enough connections; Exhausted names a
+/// rank for which no thread or memory is left.
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
                       const std::function<void(transport::Endpoint&)>& body, int collectives = 0);
 

@@ -24,7 +24,7 @@ struct Sizes {
 };
 
 /// Gradients of an architecture in the order of backward, with shapes and Work, without times.
-/// io::InputError for sizes that no model of the family has.
+/// Throws io::InputError for sizes that no model of the family has.
 Model llama(const Sizes& sizes);  ///< Llama, Qwen (bias, or norms), Mistral, Mixtral (experts)
 Model gpt2(const Sizes& sizes);
 Model gpt_neox(const Sizes& sizes);

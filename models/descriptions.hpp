@@ -25,8 +25,8 @@ std::string other_form(const std::string& path);
 
 /// Reads Hugging Face's config.json, model.safetensors.index.json (with config.json or the files
 /// that it names beside it), the header of a *.safetensors, an ONNX model, a listing of names and
-/// shapes, or a table of layers. nullopt for other forms. io::InputError, with the line if known,
-/// for a damaged file, an unknown model_type, or a form that other_form() refuses.
+/// shapes, or a table of layers. nullopt for other forms. Throws io::InputError, with the line if
+/// known, for a damaged file, an unknown model_type, or a form that other_form() refuses.
 std::optional<Described> read_description(const std::string& path);
 
 }  // namespace hipress::models

@@ -46,19 +46,20 @@ std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& 
 /// kMostAlgorithms.
 std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::string_view name);
 
-/// find_algorithm() of that name; adds the algorithm if it is missing. InputError as next_place().
+/// find_algorithm() of that name; adds the algorithm if it is missing. Throws InputError as
+/// next_place() does.
 std::int8_t place_in(std::vector<casync::Algorithm>& algorithms,
                      const casync::Algorithm& algorithm);
 
 /// Makes a plan decision by decision. All gradients are raw with K = 1 until decided.
 class PlanBuilder {
  public:
-  /// InputError for N = 0, std::invalid_argument for an unknown topology. `context` must outlive
-  /// the builder.
+  /// Throws InputError for N = 0, std::invalid_argument for an unknown topology. `context` must
+  /// outlive the builder.
   explicit PlanBuilder(const PlanContext& context);
 
   /// Index of the algorithm that `text` describes. The first call with a text makes its codec.
-  /// InputError, which lists the known algorithms, for an unknown one.
+  /// Throws InputError, which lists the known algorithms, for an unknown one.
   std::int8_t algorithm(const std::string& text);
 
   void decide(std::size_t gradient, std::int8_t algorithm, std::int32_t partitions);
@@ -95,7 +96,7 @@ class PlanMatcher {
   /// another number of elements, and for an unknown or untrusted algorithm.
   void add(const PlanRow& row);
 
-  /// InputError if a gradient of the model had no row.
+  /// Throws InputError if a gradient of the model had no row.
   ResolvedPlan take();
 
  private:

@@ -20,8 +20,8 @@ class CoreMeter {
   enum class Leaves { kAfterATurn, kForEveryMessage };
 
   /// Starts a counting thread on each of these cores (Linux's numbers), and measures for a quarter
-  /// of a second how fast they count alone; nothing else should run meanwhile. std::system_error if
-  /// a thread cannot be started.
+  /// of a second how fast they count alone; nothing else should run meanwhile. Throws
+  /// std::system_error if a thread cannot be started.
   CoreMeter(const std::vector<int>& cores, Leaves leaves);
   ~CoreMeter();
   CoreMeter(const CoreMeter&) = delete;

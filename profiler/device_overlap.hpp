@@ -18,7 +18,8 @@ namespace hipress::profiler {
 /// Measures the mutual slowdown of codecs, transfers and computation of every class on a device.
 /// Transfers are copies to and from pinned memory, or with Options::nccl messages over NCCL between
 /// neighbours, on all ranks at once. A class that the device cannot compute gets the mean of the
-/// other classes' factors, and `notes` names it. transport::PeerError if a rank or its NCCL fails.
+/// other classes' factors, and `notes` names it. Throws transport::PeerError if a rank or its NCCL
+/// fails.
 costs::OverlapFactors measure_overlap(const Options& options, const Progress& progress,
                                       std::vector<std::string>& notes);
 

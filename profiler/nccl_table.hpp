@@ -20,7 +20,7 @@ struct NcclRow {
 };
 
 /// busbw/algbw as defined by nccl-tests: 2(n−1)/n for all-reduce, 1 for sendrecv, (n−1)/n for all
-/// others. std::invalid_argument for an unknown test.
+/// others. Throws std::invalid_argument for an unknown test.
 double bus_factor(const std::string& test, int ranks);
 
 /// Rows of a profile's samples of links. Fan-in is gather, fan-out is scatter, and both ways at

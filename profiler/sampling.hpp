@@ -55,8 +55,8 @@ costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
 /// Seconds per additional x, from the first (smallest) to the last (largest) sample.
 double slope(const std::vector<costs::Sample>& samples,
              double costs::Sample::*time = &costs::Sample::median_s);
-/// Bandwidth in bytes per second from transfers by size. io::RunError with `what`, the name of the
-/// measurement, if larger transfers did not take longer.
+/// Bandwidth in bytes per second from transfers by size. Throws io::RunError with `what`, the name
+/// of the measurement, if larger transfers did not take longer.
 double bandwidth_of(const std::string& what, const std::vector<costs::Sample>& samples);
 
 /// Number of nodes for a calibration that needs `least`: with processes, all of the job's.

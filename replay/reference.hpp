@@ -46,9 +46,9 @@ class Reference {
     std::vector<std::span<const float>> values;  ///< per node
   };
 
-  /// The graph, model and plan must outlive the reference. std::invalid_argument as
-  /// runtime::slice_of() and runtime::read_dataflow(), and if a message goes from one partition to
-  /// another.
+  /// The graph, model and plan must outlive the reference. Throws std::invalid_argument as
+  /// runtime::slice_of() does and runtime::read_dataflow(), and if a message goes from one
+  /// partition to another.
   Reference(const casync::TaskGraph& graph, const models::Model& model,
             const plans::ResolvedPlan& plan, const Inputs& inputs);
 

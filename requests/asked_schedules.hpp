@@ -33,13 +33,13 @@ struct AskedSchedules {
 };
 
 /// Expands the schedules of a request. Of a text that stands for several, only those that fit the
-/// model and the nodes are kept; of BEST, those that fit into `gpu_memory`. io::InputError if none
-/// is left.
+/// model and the nodes are kept; of BEST, those that fit into `gpu_memory`. Throws io::InputError
+/// if none is left.
 AskedSchedules asked_schedules(const PlanRequest& request, const planner::Problem& problem);
 
 bool asks_for_best(const PlanRequest& request);
 
-/// Memory of each GPU in bytes; none: not given. io::InputError for an invalid size.
+/// Memory of each GPU in bytes; none: not given. Throws io::InputError for an invalid size.
 std::optional<std::int64_t> memory_limit(const PlanRequest& request);
 
 }  // namespace hipress::requests

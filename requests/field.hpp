@@ -132,7 +132,7 @@ class Fields {
 /// type or out of bounds, and a missing required field.
 void read(const io::Document& request, const Fields& fields);
 
-/// io::InputError for a given field that is rejected in the present case.
+/// Throws io::InputError for a given field that is rejected in the present case.
 void refuse_unfit(const Fields& fields);
 
 /// One sentence for each given field without effect in the present case.

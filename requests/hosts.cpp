@@ -99,7 +99,7 @@ struct Step {
   sim::Picoseconds iteration{}, compute{};
 };
 
-/// io::InputError for invalid requests, and for graphs that do not fit in memory.
+/// Throws io::InputError for invalid requests, and for graphs that do not fit in memory.
 Step step_of(const SimulateRequest& request, const Hooks& hooks) {
   look_for_interrupt(hooks);
   Step step = {.scenario = load_scenario(request, hooks), .graph = {}};

@@ -46,8 +46,8 @@ struct HostsAnswer {
 };
 
 /// Simulates the job on each number of the request's hosts with the plan of `today` (default:
-/// PyTorch's for the schedule), and on the most hosts with changes. InputError as simulate(), for
-/// numbers that do not ascend, or for fields that only a plan can have.
+/// PyTorch's for the schedule), and on the most hosts with changes. Throws InputError as simulate()
+/// does, for numbers that do not ascend, or for fields that only a plan can have.
 HostsAnswer compare_hosts(const PlanRequest& request, const Hooks& hooks);
 
 io::Document document(const HostsAnswer& answer);

@@ -38,8 +38,8 @@ std::string describe_schedules();
 /// Help of `wrap`, a rule for the layers of schedules.
 std::string describe_wrap();
 
-/// Parses the field `schedule`. InputError for an unknown schedule, or one that does not fit the
-/// model.
+/// Parses the field `schedule`. Throws InputError for an unknown schedule, or one that does not fit
+/// the model.
 casync::Schedule read_schedule(const std::string& text, const models::Model& model);
 
 /// Parses a text with several values of a parameter (casync::Schedule::parse_set()), and keeps the

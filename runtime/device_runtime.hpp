@@ -47,8 +47,8 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
  public:
   /// `units` as for Runtime. Residuals live on the device and begin as zeros. `endpoint`,
   /// `program`, `device`, the memory of `units` and DeviceRuntimeOptions::nccl must outlive the
-  /// runtime. io::RunError if the device's memory does not suffice. With NCCL the constructor is
-  /// collective: it returns when all ranks have called it.
+  /// runtime. Throws io::RunError if the device's memory does not suffice. With NCCL the
+  /// constructor is collective: it returns when all ranks have called it.
   DeviceRuntime(transport::Endpoint& endpoint, const Program& program,
                 std::vector<std::span<float>> units, Device& device,
                 const DeviceRuntimeOptions& options);

@@ -70,8 +70,8 @@ models::Model model_of(std::vector<Gradient> gradients);
 
 /// Compiles a plan whose decisions are in the order of the gradients. Ignores the plan's batching
 /// of launches, and runs pipelined: units become ready in no known order. Neither changes a value.
-/// Throws std::invalid_argument as casync::expand_to_run(), and io::InputError for a topology that
-/// does not average.
+/// Throws std::invalid_argument as casync::expand_to_run() does, and io::InputError for a topology
+/// that does not average.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan);
 
 /// A plan file or a named plan, as in plans::resolve_plan().
@@ -86,7 +86,7 @@ struct PlanChoice {
   /// callers who submit many at a time: a group waits for its last member.
   std::int64_t group_bytes = 0;
 };
-/// Resolves the plan, then compiles it. Also throws as plans::resolve_plan().
+/// Resolves the plan, then compiles it. Also throws as plans::resolve_plan() does.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const PlanChoice& choice);
 
 /// Values of a gradient. The caller keeps the memory valid until the Work is done.
@@ -150,7 +150,7 @@ struct EngineOptions {
 class Engine {
  public:
   /// Collective: all ranks create it together, with equal gradients, plans and options. The
-  /// endpoint must outlive it. std::invalid_argument if its number of ranks differs from the
+  /// endpoint must outlive it. Throws std::invalid_argument if its number of ranks differs from the
   /// plan's.
   Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> compiled,
          const EngineOptions& options = {});
@@ -161,8 +161,8 @@ class Engine {
 
   /// Submits a gradient; any thread may call it. std::invalid_argument names the gradient if the
   /// tensor's number of elements or type differs, or if it is on a GPU that the engine lacks.
-  /// std::logic_error if its last Work is not done, or after close(). Throws as Work::wait() if the
-  /// engine has failed.
+  /// Throws std::logic_error if its last Work is not done, or after close(). Throws as Work::wait()
+  /// if the engine has failed.
   Work submit(std::uint32_t gradient, const Tensor& tensor);
 
   /// Waits for running units and ends the engine's threads. Units that have not begun, such as a
@@ -179,31 +179,31 @@ class Engine {
   /// Undoes the last iteration of these gradients, whose means were not applied. Restores the
   /// encoders' state (residuals), so that nothing is lost. Every rank must do the same, before it
   /// submits these gradients again. Does nothing for a gradient without an iteration to undo.
-  /// std::logic_error if one of them is pending; std::invalid_argument if one does not exist.
-  /// Throws as Work::wait() if the engine has failed.
+  /// Throws std::logic_error if one of them is pending; throws std::invalid_argument if one does
+  /// not exist. Throws as Work::wait() if the engine has failed.
   void discard(std::span<const std::uint32_t> gradients);
 
   /// Squared norm of this rank's residual per gradient: values that its encoders have left out so
   /// far and will send later. Negative for a gradient without a residual of its own, such as a
-  /// member of a bulk group. Waits and throws as save_state().
+  /// member of a bulk group. Waits and throws as save_state() does.
   std::vector<double> squared_residuals();
 
   /// Moves this rank's residual of a gradient into `values`, in the scale of its gradients, and
   /// leaves zeros: what its encoders hold back is no longer lost if `values` is added to the next
   /// gradient of the rank, whatever averages that. Bulk groups are taken as a whole: a gradient
-  /// returns its part. std::invalid_argument for an unknown gradient or another number of elements.
-  /// Waits and throws as save_state(). The last iteration can no longer be undone.
+  /// returns its part. Throws std::invalid_argument for an unknown gradient or another number of
+  /// elements. Waits and throws as save_state() does. The last iteration can no longer be undone.
   void take_residual(std::uint32_t gradient, std::span<float> values);
 
   /// Saves the encoders' state and each unit's number of iterations to a file, atomically. Waits
-  /// for running units. std::logic_error if only some members of a bulk group are submitted. Throws
-  /// as Work::wait() if the engine has failed, and as kernels::StateStore::save(). Do not call it
-  /// while another thread submits.
+  /// for running units. Throws std::logic_error if only some members of a bulk group are submitted.
+  /// Throws as Work::wait() if the engine has failed, and as kernels::StateStore::save(). Do not
+  /// call it while another thread submits.
   void save_state(const std::string& path);
   /// Restores a state saved by save_state(): later means are bit-identical to those of the engine
   /// that wrote the file. That engine must have had equal gradients, plan, ranks and seed. Waits
-  /// and throws as save_state(). Also throws as kernels::StateStore::restore(), and then changes
-  /// nothing.
+  /// and throws as save_state() does. Also throws as kernels::StateStore::restore() does, and then
+  /// changes nothing.
   void load_state(const std::string& path);
 
   const Compiled& compiled() const { return *compiled_; }

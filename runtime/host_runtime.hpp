@@ -30,7 +30,7 @@ struct Parts {
 /// idle. Owns neither the process nor the thread that calls it.
 class HostRuntime : public FallibleRuntime {
  protected:
-  /// std::invalid_argument if a batch holds tasks of several parts.
+  /// Throws std::invalid_argument if a batch holds tasks of several parts.
   HostRuntime(transport::Endpoint& endpoint, const Program& program, Parts parts, HostWork work,
               double timeout_s);
   ~HostRuntime() override;

@@ -43,8 +43,8 @@ class RankRuntime {
   virtual void begin(std::uint64_t iteration) = 0;
   /// Starts the tasks without predecessors; `at` is their ready time.
   virtual void start(Clock::time_point at) = 0;
-  /// Reports a gradient as complete on this rank; in any order. std::invalid_argument if the graph
-  /// has no Backward task for it here.
+  /// Reports a gradient as complete on this rank; in any order. Throws std::invalid_argument if the
+  /// graph has no Backward task for it here.
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
   /// For stepped programs, instead of gradient_ready(): waits until all predecessors of this
   /// computation are done. Returns the time of that, or the earliest time if there are none. Throws

@@ -34,7 +34,8 @@ struct FoldingChoice {
   std::string why_whole = {};  ///< reason for a whole graph; empty if folded
 };
 
-/// Chooses by `fold` and foldability(). InputError for Fold::kAlways if nodes do different things.
+/// Chooses by `fold` and foldability(). Throws InputError for Fold::kAlways if nodes do different
+/// things.
 FoldingChoice choose_folding(const Scenario& scenario, Fold fold);
 
 /// Graph of a scenario, whole or folded.
@@ -44,7 +45,7 @@ struct ExpandedGraph {
   std::string why_whole = {};  ///< reason for a whole graph; empty if folded
 };
 
-/// Expands the graph that choose_folding() chooses. InputError as choose_folding().
+/// Expands the graph that choose_folding() chooses. Throws InputError as choose_folding() does.
 ExpandedGraph expand(const Scenario& scenario, Fold fold);
 
 /// Iteration times with all slices of a gradient as long as its longest, and as its shortest. The

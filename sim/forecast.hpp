@@ -68,8 +68,8 @@ std::optional<Response> respond(double nominal_s, double compute_s, const costs:
                                 const costs::Cluster& cluster, const TimeOf& time_s,
                                 unsigned jobs = 1);
 
-/// Response of a scenario with a known graph, iteration time and compute time. Throws as
-/// simulate().
+/// Response of a scenario with a known graph, iteration time and compute time. Throws as simulate()
+/// does.
 Response respond(const Scenario& scenario, const casync::TaskGraph& graph, double iteration_s,
                  double compute_s, unsigned jobs = 1);
 

@@ -22,12 +22,12 @@ inline constexpr std::int64_t kLongest_ps = 1'000'000'000'000'000'000;
 /// Costs of the tasks of one plan's graphs, looked up once by kind and index into Plan::algorithms.
 class TaskCosts {
  public:
-  /// InputError if the profile lacks one of the plan's algorithms.
+  /// Throws InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, split
   /// across `gpus` GPUs. `divisor` is the graph's; `factors` are TaskGraph::factors_of() the task.
-  /// 0 for a batched task: its leader bears the batch's cost. InputError if the profile lacks costs
-  /// of that number of stages.
+  /// 0 for a batched task: its leader bears the batch's cost. Throws InputError if the profile
+  /// lacks costs of that number of stages.
   Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor, std::uint32_t gpus = 1,
                          std::span<const casync::Factor> factors = {}) const;
   /// Time of an AllReduce over `nodes` nodes on an otherwise idle link: the library's time for the

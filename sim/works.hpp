@@ -94,7 +94,7 @@ class Works {
   /// Work at that speed of a task that takes `nominal` at speed 1.
   std::int64_t at_speed(const casync::Task& task, std::int64_t nominal, double speed) const;
 
-  /// Converts a task's time to picoseconds. Throws as report_too_long().
+  /// Converts a task's time to picoseconds. Throws as report_too_long() does.
   std::int64_t checked(const casync::Task& task, double seconds) const {
     if (!(seconds >= 0 && seconds <= kLongest_s)) report_too_long(task, cluster_.nodes, seconds);
     return casync::from_seconds(seconds).count();

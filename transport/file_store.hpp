@@ -18,8 +18,9 @@ namespace hipress::transport {
 /// thereby keep the job from starting. They cannot forge files.
 class FileStore : public Store {
  public:
-  /// std::runtime_error with the reason if the folder is unusable: it does not exist, or everybody
-  /// may remove everybody's files there (write permission for all, without the sticky bit).
+  /// Throws std::runtime_error with the reason if the folder is unusable: it does not exist, or
+  /// everybody may remove everybody's files there (write permission for all, without the sticky
+  /// bit).
   explicit FileStore(const std::string& folder);
 
   bool add(const std::string& name, std::string_view content, Keep keep) override;

@@ -26,8 +26,8 @@ inline constexpr std::chrono::seconds kGreetingTime{10};
 /// blamed for them.
 class Gate {
  public:
-  /// Listens at address_of(interface). io::InputError if this host has no such interface; PeerError
-  /// naming `rank` if no socket can be opened there.
+  /// Listens at address_of(interface). Throws io::InputError if this host has no such interface;
+  /// throws PeerError naming `rank` if no socket can be opened there.
   Gate(int rank, const std::string& interface);
 
   /// Address to which the other ranks connect.

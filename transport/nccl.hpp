@@ -34,12 +34,12 @@ class NcclCommunicator {
   void abandon() noexcept { failed_ = true; }
 
   /// Enqueues a group on a CUDA stream. Returns when NCCL has accepted it, before it completes. The
-  /// first message between two ranks also connects them, which takes longer. PeerError as check(),
-  /// and if NCCL does not accept the group within the timeout.
+  /// first message between two ranks also connects them, which takes longer. Throws PeerError as
+  /// check() does, and if NCCL does not accept the group within the timeout.
   void issue(std::span<const NcclOperation> group, void* stream);
 
-  /// Polls for failures; call it while waiting for issued groups. PeerError if NCCL or another rank
-  /// has failed. `awaited` is a pending group, for the error.
+  /// Polls for failures; call it while waiting for issued groups. Throws PeerError if NCCL or
+  /// another rank has failed. `awaited` is a pending group, for the error.
   void check(std::span<const NcclOperation> awaited);
 
   /// Aborts the job on all ranks after a stall. The culprit is the rank whose message in `awaited`

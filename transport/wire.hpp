@@ -30,8 +30,9 @@ class WireClosed : public std::runtime_error {
 class Window {
  public:
   virtual ~Window() = default;
-  /// Waits for the next completed put; returns once per put, in order. WireClosed if the peer's
-  /// connection is over, even if completed puts have not been waited for: their bytes are in place.
+  /// Waits for the next completed put; returns once per put, in order. Throws WireClosed if the
+  /// peer's connection is over, even if completed puts have not been waited for: their bytes are in
+  /// place.
   virtual void wait() = 0;
 };
 
@@ -42,11 +43,11 @@ class Writer {
   /// Starts to copy `bytes` bytes from `offset` in the writer's memory to `window_offset` in the
   /// window; does not wait. All puts to one peer complete there in the order of the calls, also
   /// those through different writers. The memory must not change until wait() has returned for this
-  /// put. The window must be exposed and large enough. WireClosed if the connection is over; the
-  /// put did not happen then.
+  /// put. The window must be exposed and large enough. Throws WireClosed if the connection is over;
+  /// the put did not happen then.
   virtual void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) = 0;
-  /// Waits until the next put's bytes have left the memory; returns once per put. WireClosed if the
-  /// connection is over.
+  /// Waits until the next put's bytes have left the memory; returns once per put. Throws WireClosed
+  /// if the connection is over.
   virtual void wait() = 0;
 };
 

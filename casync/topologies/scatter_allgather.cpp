@@ -27,7 +27,7 @@ class Cycle {
   }
 
   void add() {
-    std::vector<TaskId> message;  // of each piece on the root
+    std::vector<TaskId> message;  // per piece: its message on the root
     for (std::uint32_t piece = 0; piece < pieces_.size(); ++piece) {
       TaskId source = work_.ready[work_.root];
       if (pieces_[piece].compressed()) {

@@ -80,8 +80,8 @@ class StateStore {
   Arrays& arrays_of(std::string_view gradient, std::uint32_t role, std::int64_t elements,
                     int arrays);
   static void settle(Arrays& state);
-  /// Reads a file; throws as load(). `admit` is called before memory is allocated for an entry's
-  /// floats, and throws to reject the entry.
+  /// Reads a file; throws as load() does. `admit` is called before memory is allocated for an
+  /// entry's floats, and throws to reject the entry.
   using States = std::map<Key, Arrays, std::less<>>;
   using Admit = std::function<void(const Key& key, const Arrays& header)>;
   static States read(const std::string& path, const Admit& admit = {});

@@ -107,7 +107,7 @@ struct Advice {
 /// compresses nothing if compression saves no more than the tolerance.
 Advice find_advice(const PreparedRequest& prepared);
 
-/// Polishes the plan, runs the requested analyses, bounds the time of all plans, and judges.
+/// Polishes the plan, runs the requested analyses, bounds the time of all plans, and judges. Throws
 /// io::InputError if an analysis of a given plan is impossible.
 void complete(const PreparedRequest& prepared, Advice& advice);
 

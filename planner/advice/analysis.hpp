@@ -37,12 +37,12 @@ struct AnalysisOptions {
 /// Callback for sentences to the user.
 using Warn = std::function<void(const std::string& sentence)>;
 
-/// io::InputError for contradictory options.
+/// Throws io::InputError for contradictory options.
 void check(const AnalysisOptions& options, const Problem& problem);
 
 /// Reads a plan file or makes a named plan for the problem. The topology is the plan YAML's, else
-/// `topology`; io::InputError if that is "best". The transfer order is `order` if given, else the
-/// plan YAML's, else ready.
+/// `topology`; throws io::InputError if that is "best". The transfer order is `order` if given,
+/// else the plan YAML's, else ready.
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
                     const std::string& topology, std::optional<sim::TransferOrder> order);
 
@@ -72,8 +72,8 @@ struct Found {
   bool keeps_plan = false;  ///< passes leave it unchanged
 };
 
-/// Polishes the plan, and runs the requested analyses within the budget. Throws as read_plan(), and
-/// io::InputError if a given plan cannot be analysed.
+/// Polishes the plan, and runs the requested analyses within the budget. Throws as read_plan()
+/// does, and io::InputError if a given plan cannot be analysed.
 Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
                  const Found& found);
 

@@ -33,7 +33,7 @@ struct QuantityRow {
   std::string (*text)(double value);              ///< "25 Gbit/s"
 };
 std::span<const QuantityRow> quantities();
-/// io::InputError, with the known names, for any other.
+/// Throws io::InputError, with the known names, for any other.
 const QuantityRow& find_quantity(std::string_view name);
 /// "bandwidth, latency, …", for help.
 std::string quantity_names();
@@ -68,7 +68,7 @@ class WhatIf {
   WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice = nullptr,
          Compared compared = Compared::kSearched);
 
-  /// Advice for that value. io::InputError if the request is impossible with it.
+  /// Advice for that value. Throws io::InputError if the request is impossible with it.
   const Elsewhere& at(const QuantityRow& quantity, double value);
   /// Advice if every codec kernel were `factor` times as fast.
   Elsewhere with_faster_codecs(double factor) const;
@@ -106,8 +106,8 @@ struct BreakEvenPoint {
   bool hides_nothing = false;         ///< the compute time is unknown
 };
 
-/// Call this before a search. io::InputError, with a remedy, if the quantity's value lies outside
-/// its range, or if the request fixes it, as a cluster file fixes the nodes.
+/// Call this before a search. Throws io::InputError, with a remedy, if the quantity's value lies
+/// outside its range, or if the request fixes it, as a cluster file fixes the nodes.
 void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity);
 
 /// Evaluates values from 1/64 to 64 times the given one (nodes: from 2 to 512), in factors of two.

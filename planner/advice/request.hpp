@@ -70,22 +70,22 @@ struct Request {
   }
 };
 
-/// io::InputError, naming the option, for an invalid word or number.
+/// Throws io::InputError, naming the option, for an invalid word or number.
 void check(const Request& request);
 
 /// File formats that must be able to hold the plan: SeCoPa's text has no groups, orders and levels
 /// of GPUs.
 enum class PlanForm : std::uint8_t { kText, kYaml };
 
-/// The row of casync::topologies(), or "best"; io::InputError if the search cannot choose.
+/// The row of casync::topologies(), or "best"; throws io::InputError if the search cannot choose.
 std::string topology_of(const Request& request, const SearchRow& search);
 
-/// Expands a list of algorithms: "powersgd(rank=1|2)" stands for one of each value. InputError for
-/// more than a plan can mix.
+/// Expands a list of algorithms: "powersgd(rank=1|2)" stands for one of each value. Throws
+/// InputError for more than a plan can mix.
 std::vector<std::string> named_algorithms(const std::string& list);
 
-/// Planning problem of a request, without machines, progress and interrupts. io::InputError for
-/// requests that the search cannot handle.
+/// Planning problem of a request, without machines, progress and interrupts. Throws io::InputError
+/// for requests that the search cannot handle.
 Problem problem_of(const Request& request, PlanForm form, const SearchRow& search,
                    const models::Model& model, std::shared_ptr<const Learning> learning,
                    const Warn& warn);

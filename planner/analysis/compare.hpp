@@ -19,7 +19,7 @@ struct PlanFigures {
   PlanMemory memory;
 };
 
-/// io::InputError if the plan's graph is too large.
+/// Throws io::InputError if the plan's graph is too large.
 PlanFigures plan_figures(const Problem& problem, const TimedPlan& plan);
 
 /// A difference between two plans.

@@ -60,7 +60,7 @@ struct Explanation {
   PlanMemory memory;
 };
 
-/// Explains a plan from its simulated timeline. io::InputError if its graph is too large.
+/// Explains a plan from its simulated timeline. Throws io::InputError if its graph is too large.
 Explanation explain(const Problem& problem, const TimedPlan& plan);
 
 }  // namespace hipress::planner

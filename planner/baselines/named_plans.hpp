@@ -41,7 +41,7 @@ inline constexpr std::string_view kBestUncompressed = "best_uncompressed";
 /// profile has it; half of the limits is for plans with compression, half for plans without, with
 /// groups or not. "best_uncompressed": the latter half. Else a row of all_baselines(), except none,
 /// fp16 and all, which plans::resolve_plan() makes for any machines. None for other names, and for
-/// file names. io::InputError if the topology has no such plan, or if it is too large to be
+/// file names. Throws io::InputError if the topology has no such plan, or if it is too large to be
 /// simulated.
 std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request);
 

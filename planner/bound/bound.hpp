@@ -37,8 +37,8 @@ struct Bound {
 const casync::Topology* topology_without_bound(const Choices& choices);
 
 /// Lower bound on the simulated iteration time of all plans of `choices` on these machines, with
-/// their network. docs/bound.md has the proof. Deterministic. io::InputError if the profile lacks
-/// an algorithm, or if topology_without_bound() finds one.
+/// their network. docs/bound.md has the proof. Deterministic. Throws io::InputError if the profile
+/// lacks an algorithm, or if topology_without_bound() finds one.
 Bound lower_bound(const models::Model& model, const Machines& machines, const Choices& choices,
                   const BoundLimits& limits = {});
 

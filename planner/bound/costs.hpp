@@ -69,7 +69,7 @@ struct Form {
 };
 
 /// Lower bounds for raw messages and for each algorithm. Codec stages, and therefore factors, are
-/// not covered. The algorithms must outlive the result. InputError if the profile lacks one.
+/// not covered. The algorithms must outlive the result. Throws InputError if the profile lacks one.
 std::vector<Form> forms_of(const Machines& machines,
                            const std::vector<casync::Algorithm>& algorithms,
                            const ReadyTimes& ready);

@@ -147,7 +147,7 @@ class WorkMaker {
 
 /// Least work of every option of every gradient, by place in the order of backward, for plans of
 /// one scheme. Its topologies must have bound terms. Gradients that may be in a bulk group have
-/// extra options for that. InputError if the profile lacks an algorithm.
+/// extra options for that. Throws InputError if the profile lacks an algorithm.
 std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
                                                 const Machines& machines, const Choices& choices,
                                                 const Scheme& scheme, const ReadyTimes& ready);

@@ -53,9 +53,9 @@ struct BroadcastResult {
 /// below the best time so far. The plan is therefore optimal, unless evaluations or the machines'
 /// budget run out.
 ///
-/// InputError for an invalid root, a single node, chunks of less than 32 elements, a topology that
-/// does not broadcast, an algorithm without costs in the profile, and a budget that ends before
-/// anything was simulated.
+/// Throws InputError for an invalid root, a single node, chunks of less than 32 elements, a
+/// topology that does not broadcast, an algorithm without costs in the profile, and a budget that
+/// ends before anything was simulated.
 BroadcastResult plan_broadcast(const BroadcastProblem& problem);
 
 /// Filters `names`: algorithms that lose bits of the model's tensors.

@@ -57,7 +57,8 @@ struct Learning {
   std::vector<std::vector<std::string>> bounded(const std::vector<std::string>& algorithms) const;
 };
 
-/// Reads a pilot's file. io::InputError with file and line for other files, and without any ratio.
+/// Reads a pilot's file. Throws io::InputError with file and line for other files, and without any
+/// ratio.
 Learning read_pilot(const std::string& path);
 
 /// True if an algorithm does not slow learning, known without a pilot: it is at most as coarse as

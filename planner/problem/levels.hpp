@@ -40,8 +40,8 @@ class OtherLevels {
 /// The problem with every GPU as a node, as sharded schedules require.
 class GpuProblem {
  public:
-  /// io::InputError if the machines cannot be described that way. Everything that `problem` refers
-  /// to must outlive the object.
+  /// Throws io::InputError if the machines cannot be described that way. Everything that `problem`
+  /// refers to must outlive the object.
   explicit GpuProblem(const Problem& problem);
   GpuProblem(const GpuProblem&) = delete;
   GpuProblem& operator=(const GpuProblem&) = delete;

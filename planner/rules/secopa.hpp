@@ -28,7 +28,7 @@ SecopaChoice choose(const SecopaCosts& costs, std::string_view topology, std::ui
 
 /// Plans each gradient on its own by SeCoPa's published cost model, with the published costs or, if
 /// the problem has a profile, with measured ones. Compresses with first_lossy() of the algorithms
-/// that send messages of slices; io::InputError if no such algorithm is given.
+/// that send messages of slices; throws io::InputError if no such algorithm is given.
 SearchResult search_secopa(const Problem& problem);
 
 }  // namespace hipress::planner

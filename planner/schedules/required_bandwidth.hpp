@@ -20,7 +20,7 @@ struct RequiredBandwidth {
 
 /// One row per utilisation, each between 0 and 1, for a scenario with at least 2 iterations back to
 /// back. Found by bisection on the simulator, to a thousandth; the ends of intervals, to a
-/// hundredth. Only `cluster.link.bandwidth` changes. Throws as simulate().
+/// hundredth. Only `cluster.link.bandwidth` changes. Throws as simulate() does.
 std::vector<RequiredBandwidth> required_bandwidths(const sim::Scenario& scenario,
                                                    std::span<const double> utilizations);
 

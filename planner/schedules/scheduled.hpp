@@ -36,14 +36,15 @@ struct ScheduledPlan {
 };
 
 /// Simulates a plan over its schedule's periods, with a forecast. For a sharded schedule, `problem`
-/// must be a GpuProblem's. Throws as simulate(), and io::InputError for a graph that is too large.
+/// must be a GpuProblem's. Throws as simulate() does, and io::InputError for a graph that is too
+/// large.
 ScheduledPlan figures_of(const Problem& problem, casync::Plan plan,
                          sim::TransferOrder order = sim::TransferOrder::kReady);
 
 /// Index of the plan to take. Plans that need more than `memory_bytes` are left out. Among those
 /// whose progress_s() is within the tolerance of the lowest, takes the one with the shortest
 /// period, then the lowest `late`, then the lowest `given_up`, then the least memory; the first of
-/// equals. io::InputError if no plan fits in memory.
+/// equals. Throws io::InputError if no plan fits in memory.
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
                             std::int64_t memory_bytes = INT64_MAX);
 

@@ -13,7 +13,7 @@ namespace hipress::planner {
 /// Fragment by fragment it then takes another algorithm or number of partitions if that makes a
 /// step shorter by more than the problem's tolerance, until the problem's limits are reached.
 ///
-/// io::InputError if no topology can carry the schedule.
+/// Throws io::InputError if no topology can carry the schedule.
 SearchResult search_fragments(const Problem& problem);
 
 /// Plans that send the gradient's fragment in another way, and are otherwise the same as `plan`.

@@ -31,7 +31,7 @@ struct SearchRow {
 std::span<const SearchRow> searches();
 
 /// Search for a schedule: the row `name` of searches() if every step averages all gradients, else
-/// the schedule's own. io::InputError as find_search().
+/// the schedule's own. Throws io::InputError as find_search() does.
 const SearchRow& search_for(const casync::Schedule& schedule, std::string_view name);
 
 /// The row with that name; io::InputError that lists the names.

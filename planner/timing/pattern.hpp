@@ -90,8 +90,8 @@ struct PatternKey {
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 
-/// io::InputError if a sequence of `picoseconds` does not fit into 64 bits, with room for those of
-/// any other schedule.
+/// Throws io::InputError if a sequence of `picoseconds` does not fit into 64 bits, with room for
+/// those of any other schedule.
 void require_countable(double picoseconds);
 
 /// sim::Works of identical nodes: the slowest node's, and for messages the path of most pairs if
@@ -114,13 +114,13 @@ class UnitWorks {
 /// Cache of patterns.
 class PatternBook {
  public:
-  /// InputError if the profile lacks one of the algorithms. The arguments must outlive it.
+  /// Throws InputError if the profile lacks one of the algorithms. The arguments must outlive it.
   PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines);
   PatternBook(const PatternBook&) = delete;
   PatternBook& operator=(const PatternBook&) = delete;
 
   /// Returns the pattern of the key, making it at the first call. Valid until trim(). Not
-  /// thread-safe. InputError as sim::Works for a step that takes too long, and as
+  /// thread-safe. Throws InputError as sim::Works for a step that takes too long, and as
   /// require_countable() for the sum of all steps.
   const Pattern& find(const PatternKey& key);
 

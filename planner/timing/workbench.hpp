@@ -33,8 +33,8 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
 /// Largest loss of any gradient in the plan.
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan);
 
-/// Simulation of the plan. io::InputError if its graph is too large; `what` ("explain") names the
-/// operation in the message.
+/// Simulation of the plan. Throws io::InputError if its graph is too large; `what` ("explain")
+/// names the operation in the message.
 AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
                                      std::string_view what);
 
