@@ -23,7 +23,7 @@ struct PathTimes {
 };
 
 /// Times of a critical path from `begin` to the end of its last task; their sum is that span. With
-/// `begin` 0 they show where the iteration's time goes, with the end of computation where the
+/// 0 as `begin` they show where the iteration's time goes; with the end of computation, where the
 /// exposed communication goes.
 PathTimes path_times(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                      const std::vector<casync::TaskId>& path, casync::Picoseconds begin);

@@ -38,7 +38,7 @@ class WorkMemo {
   std::array<Entry, 64> entries_;
 };
 
-/// Throw io::InputError: a time or a sum of bytes does not fit in 64 bits.
+/// Throw io::InputError, since a time or a sum of bytes does not fit in 64 bits.
 [[noreturn]] void report_endless();
 [[noreturn]] void report_uncountable(const Task& task);
 
@@ -54,18 +54,19 @@ struct Core {
   /// Parameters by which a message shares the links of a path.
   struct PathCosts {
     double use = 1;  // share of the first link at full speed
-    // Weights against other messages and threads of shared cores, by casync::interrupts().
+    // Weights against other messages and against threads on shared cores. Index:
+    // casync::interrupts() of the message.
     std::array<double, 2> weights = {1, 1};
 
     double weight_of(const Task& send) const { return weights[casync::interrupts(send)]; }
   };
-  std::array<PathCosts, costs::kPaths> paths;  // those that the cluster has
+  std::array<PathCosts, costs::kPaths> paths;  // only of paths that the cluster has
   Works works;
   bool hierarchical;
   bool shared_cores;
   const casync::Computing& computing;  // its use of shared cores and memory
   bool overlaps;                       // concurrent activities on a node slow each other
-  bool one_path = !hierarchical && cluster.slow_links.empty();  // the same for all messages
+  bool one_path = !hierarchical && cluster.slow_links.empty();  // all messages have the same path
   bool undisturbed = !shared_cores && !overlaps;  // tasks run at full speed, except on shared links
 
   std::int64_t now = 0;
@@ -73,7 +74,8 @@ struct Core {
   Sharing sharing;
   WaitingQueue::Sorter sorter;
   std::vector<std::uint32_t> host_cores;   // per node: capacity of its host's cores
-  std::vector<std::uint32_t> host_memory;  // per node: its host's memory, 1; empty: not shared
+  std::vector<std::uint32_t> host_memory;  // per node: capacity of its host's memory, which is 1;
+                                           // empty: not shared
   struct OfGroup {
     costs::GroupNetwork ring, exchange;
   };
@@ -555,13 +557,13 @@ class EventEngine {
   std::vector<TaskId> for_a_core_;  // messages that became ready for a thread at this instant
   std::vector<Stream> streams_;
   std::vector<GroupLink> group_links_;              // per representative: between hosts, and within
-  std::vector<TaskId> ready_groups_, left_groups_;  // at this instant
+  std::vector<TaskId> ready_groups_, left_groups_;  // of this instant
   // Sharded schedules, per representative: time computed so far, and the running task's start.
   std::vector<std::int64_t> computed_, computing_since_;
   std::vector<std::uint32_t> waiting_;  // number of unfinished predecessors
   Touched touched_;
   std::uint32_t done_ = 0;
-  bool forward_ended_ = false;  // on some node
+  bool forward_ended_ = false;  // on at least one node
 };
 
 }  // namespace hipress::sim

@@ -20,8 +20,9 @@ Fold parse_fold(std::string_view name);  ///< auto, never, always; InputError li
 /// Difference between a cluster's nodes that rules out folding; empty if no such difference exists.
 std::string difference_between_nodes(const costs::Cluster& cluster);
 
-/// The same for plans of sharded schedules. Their simulation requires groups that are all alike, so
-/// host links, racks, slow links and bursts do not count.
+/// Difference between a cluster's nodes that rules out folding for plans of sharded schedules.
+/// Their simulation requires that all groups are alike, so host links, racks, slow links and bursts
+/// do not count.
 std::string difference_between_groups(const costs::Cluster& cluster);
 
 /// Decides from its plan and cluster if a scenario's graph can be folded.

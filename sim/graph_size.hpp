@@ -7,7 +7,7 @@
 
 namespace hipress::sim {
 
-/// Memory users besides a graph, its recorded timeline and its critical path.
+/// Uses of memory besides a graph, its recorded timeline and its critical path.
 struct Beside {
   unsigned replicas = 0;       ///< number simulated at a time
   bool changed_graph = false;  ///< a second graph of the same size, as for sensitivities

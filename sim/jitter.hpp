@@ -25,7 +25,7 @@ class Jitter {
   /// Factor of every task if there is only one; else none.
   std::optional<double> constant() const;
 
-  /// Selection of the draws: other seeds or replicas draw independently.
+  /// Selection of the draws. Different seeds or replicas draw independently.
   struct Draws {
     std::uint64_t seed = 0;
     std::uint32_t replica = 0;

@@ -41,7 +41,7 @@ struct Options {
   std::function<bool()> stop = {};
 };
 
-/// A simulation was ended from outside.
+/// Error: Options::stop ended a simulation.
 class Stopped : public io::RunError {
  public:
   Stopped() : io::RunError("the simulation was stopped before its end") {}

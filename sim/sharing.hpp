@@ -109,8 +109,8 @@ class Sharing {
     std::vector<Slot> users;
     bool changed = false;
     bool visited = false;
-    double used = 0;    // by activities with settled speeds
-    double demand = 0;  // of the others, per unit of level
+    double used = 0;    // use by activities with settled speeds
+    double demand = 0;  // use by the others, per unit of level
     std::uint32_t open = 0;
     bool plain = true;  // amount 1/parts, no user settled, uses and weights 1: shares are exactly
                         // 1/(parts × n)
@@ -181,7 +181,7 @@ class Sharing {
   std::vector<Node> nodes_;    // empty unless overlaps slow
   std::vector<std::uint32_t> changed_nodes_;
   std::array<std::array<std::uint64_t, 3>, 8> slowdowns_{};  // by sorts under way, and sort; 2^-24
-  // While levels are adjusted.
+  // Used while levels are adjusted.
   std::vector<std::uint32_t> dirty_;  // capacities
   std::vector<Slot> moved_;
   std::vector<Limited> limited_;  // on one capacity

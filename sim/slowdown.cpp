@@ -79,7 +79,7 @@ class Attribution {
  private:
   std::int64_t length(TaskId id) const { return (times_.end[id] - times_.start[id]).count(); }
 
-  /// Finds the time that each computing task lost. True if any did.
+  /// Finds the time that each computing task lost. True if any task lost time.
   bool find_lost() {
     bool any = false;
     std::vector<Picoseconds> lost(graph_.tasks());

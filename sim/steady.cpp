@@ -20,7 +20,7 @@ std::vector<std::vector<TaskId>> chains(const TaskGraph& graph) {
   return of_node;
 }
 
-/// Time in tasks of a chain, from its task `first` on.
+/// Time in the tasks of a chain, starting at its task `first`.
 struct Busy {
   Picoseconds forward{}, compute{};
 };

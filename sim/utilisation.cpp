@@ -134,7 +134,8 @@ class Tally {
     if (use_.host_links.empty()) {
       for (LinkUse* use : {&node.egress, &node.ingress}) add_collective(work, bytes, *use);
     } else {
-      // All nodes of a host keep its link busy together; a folded graph has one's tasks.
+      // All nodes of a host keep its link busy together; a folded graph has the tasks of one of
+      // them.
       const double share = graph_.folded ? 1 : 1.0 / costs::nodes_per_host(cluster);
       SharedLinkUse& link = use_.host_links[cluster.host[task.node]];
       const double busy = network.flows * network.link.bandwidth / cluster.link.bandwidth;
@@ -158,7 +159,7 @@ class Tally {
     std::uint64_t index = 0;  // unique per direction of a link
   };
 
-  /// Link directions on a message's path, in no order.
+  /// Link directions on a message's path, in no particular order.
   std::vector<Hop> hops(const Task& send) {
     const costs::Cluster& cluster = scenario_.cluster;
     const std::uint32_t sender = graph_.representative(send.node);
@@ -199,7 +200,7 @@ class Tally {
     return costs::path_costs(cluster, costs::path(cluster, send.node, peer));
   }
 
-  /// o + bytes/B, or the time of an all-reduce alone; picoseconds.
+  /// Work on a link in picoseconds: o + bytes/B, or the time of an all-reduce alone.
   double link_work(const Task& send, const costs::LinkCosts& link, double bytes) const {
     if (send.kind == Kind::kSend) return 1e12 * (link.overhead_s + bytes / link.bandwidth);
     return static_cast<double>(works_.all_reduce(send));
