@@ -31,8 +31,8 @@ inline constexpr std::size_t kMostLevels = 4;
 /// racks of a higher level consist of whole racks.
 struct RackCosts {
   std::uint32_t hosts = 1;  ///< n, in a full rack
-  /// Bandwidth from the level below (n·B at the lowest) over that of a rack's uplink. The downlink
-  /// has the bandwidth of the uplink.
+  /// Ratio of the bandwidth from the level below (n·B at the lowest) to that of a rack's uplink.
+  /// The downlink has the bandwidth of the uplink.
   double oversubscription = 1;
   double latency_s = 0;  ///< between racks, in addition to the levels below
   bool operator==(const RackCosts&) const = default;
@@ -53,8 +53,8 @@ struct GpuLinkCosts {
   bool operator==(const GpuLinkCosts&) const = default;
 };
 
-/// A link between two hosts that is slower than their own, or between two sites. All messages
-/// between the two share it, in each direction.
+/// A link between two hosts, or between two sites, that is slower than their own links. All
+/// messages between the two share it, in each direction.
 struct SlowLink {
   std::uint32_t a = 0, b = 0;  ///< hosts or sites; a < b
   double bandwidth = 0;        ///< bytes per second, at most Cluster::link's
@@ -121,7 +121,8 @@ double local_s(const Cluster& cluster, std::int64_t bytes);
 enum class Path : std::uint8_t {
   kWithinHost,    ///< both nodes' ports of the host_link
   kBetweenHosts,  ///< both hosts' links (without a host link: both nodes')
-  kBetweenRacks,  ///< also one rack's uplink and the other's downlink; + k: of k more levels
+  kBetweenRacks,  ///< also one rack's uplink and the other's downlink; kBetweenRacks + k: those of
+                  ///< k more levels, too
 };
 inline constexpr int kPaths = 2 + static_cast<int>(kMostLevels);
 
@@ -181,8 +182,8 @@ inline std::uint32_t card_of(const Cluster& cluster, std::uint32_t node) {
   return cluster.cards.nodes > 0 ? node / cluster.cards.nodes : cluster.host[node];
 }
 
-/// Number of rings for the use of all cards: each enters a host at another node, so there is one
-/// per node of a host. 1 if a host has one link.
+/// Number of rings that together use all cards. Each enters a host at a different node, so there is
+/// one per node of a host. 1 if a host has one link.
 std::uint32_t rails(const Cluster& cluster);
 
 /// Costs of a message along a path: bandwidth of its slowest link, sum of its latencies.

@@ -9,8 +9,8 @@
 
 namespace hipress::costs {
 
-/// The ways of the machine's library (gloo_model.hpp: Gloo's). NCCL's for an operation of `bytes`
-/// bytes on these GPUs, each with two times:
+/// Ways of the machine's library to carry out an operation of `bytes` bytes on these GPUs. Those of
+/// Gloo are in gloo_model.hpp. Each way of NCCL has two times:
 ///  - `planned_s` is the estimate of NCCL's own tuning model, by which it chooses (formulas and
 ///    constants: src/graph/tuning.cc of NCCL 2.27 and 2.19).
 ///  - `seconds` = launch + steps · latency + bytes / rate + fill. The rate is that of the slower of

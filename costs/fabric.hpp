@@ -13,7 +13,7 @@
 namespace hipress::costs {
 
 /// Reads key `rack`: one level, or a list of levels, lowest first. Throws InputError for an
-/// oversubscription below 1, or a level whose racks are no whole number of racks of the level
+/// oversubscription below 1, or a level whose racks do not consist of whole racks of the level
 /// below.
 std::vector<RackCosts> read_racks(const io::YamlNode& node);
 

@@ -28,8 +28,8 @@ struct HostTopology {
 };
 
 /// Reads an NCCL topology (the file of NCCL_TOPO_DUMP_FILE or NCCL_TOPO_FILE) or the output of
-/// `nvidia-smi topo -m`. Throws InputError with file and line for another format, a truncated file,
-/// a file without GPUs, or links or cards of GPUs that do not exist.
+/// `nvidia-smi topo -m`. Throws InputError with file and line for a different format, a truncated
+/// file, a file without GPUs, or links or cards of GPUs that do not exist.
 HostTopology read_host_topology(const std::string& path);
 
 /// Data that the file lacks and the user gives.

@@ -349,7 +349,7 @@ class MatrixReader {
     for (std::string line; std::getline(in, line);) lines_.push_back(words_of(line));
   }
 
-  /// True if a line names columns from GPU0 on.
+  /// True if a line names columns, starting with GPU0.
   bool has_matrix() const { return header() < lines_.size(); }
 
   HostTopology read() {

@@ -32,7 +32,8 @@ Cluster of_gpus(const Cluster& cluster);
 /// Sentence on the nodes of such a cluster.
 std::string describe_levels(const Cluster& cluster);
 
-/// The form, `cluster` or in_other_levels(), with `nodes` nodes; `cluster` if neither has them.
+/// Form of the cluster that has `nodes` nodes: `cluster` or in_other_levels(). `cluster` if neither
+/// has.
 Cluster with_nodes(const Cluster& cluster, std::uint32_t nodes);
 
 }  // namespace hipress::costs

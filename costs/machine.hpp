@@ -101,7 +101,7 @@ std::string machine_file(const std::string& path_or_name);
 /// and line if it is unreadable or truncated, or a key is unknown, missing or has an invalid value.
 Machine read_machine(const std::string& path_or_name);
 
-/// As read_machine(), from text; `name` stands for the file in messages.
+/// Like read_machine(), but reads text; `name` stands for the file in messages.
 Machine parse_machine(const std::string& text, const std::string& name);
 
 /// Writes a machine so that read_machine() returns an equal one.

@@ -63,7 +63,7 @@ Profile read_costs(const MachineOptions& options);
 /// another.
 LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise);
 
-/// As load(), with a profile that has already been read. Its kernels are not scaled.
+/// Like load(), with a profile that has already been read. Its kernels are not scaled.
 LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
                     std::uint32_t otherwise);
 
