@@ -38,7 +38,7 @@ namespace hipress::kernels {
 /// toolkit.
 enum class Device : std::uint8_t { kCpu, kCuda };
 
-/// One slice to decode from one message (or, adding, from several).
+/// One slice: to decode from one message, or to add several decoded messages to.
 struct DecodeItem {
   std::span<const std::byte* const> messages;   ///< 16-byte aligned; exactly one when overwriting
   std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
@@ -64,8 +64,8 @@ struct CodecTraits {
   bool additive = false;
   int stages = 1;  ///< messages per gradient; each may depend on the means of earlier ones
   /// Applies optimizer logic, such as momentum, to a node's own gradient. The decoded result is
-  /// then no mean of gradients, and only topologies that encode every node's gradient exactly once
-  /// can use it.
+  /// then not a mean of gradients, and only topologies that encode every node's gradient exactly
+  /// once can use it.
   bool own_optimizer = false;
 };
 
@@ -90,8 +90,8 @@ class Codec {
   /// Decodes every item. On the CPU, a message that is damaged or too short for its format throws
   /// std::runtime_error, and nothing outside `values` is written. On CUDA, the slice becomes NaN.
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
-  /// Throws as decode() if a message's length does not match its slice, and writes nothing. CPU
-  /// only. Does nothing unless traits().varies.
+  /// Throws as decode() does if a message's length does not match its slice, and writes nothing.
+  /// CPU only. Does nothing unless traits().varies.
   virtual void check_lengths(std::span<const DecodeItem> items) const;
   /// Upper bound of the temporary GPU memory, in bytes, of encoding a slice, or of decoding
   /// `messages` messages of one.
@@ -128,7 +128,7 @@ std::int64_t state_bytes(const Codec& codec, Shape shape);
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
            float own_divisor, float sum_divisor);
 
-/// The same for x and all y of `type`, rounded once, at the end.
+/// Merges x and all y of `type` likewise. The result is rounded once, at the end.
 void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
            float own_divisor, float sum_divisor);
 

@@ -13,7 +13,7 @@ namespace hipress::kernels {
 /// The dimensions of a gradient, outermost first.
 using Shape = std::span<const std::int64_t>;
 
-/// The product of the dimensions; 1 of none.
+/// The product of the dimensions; 1 if there are none.
 inline std::int64_t elements_of(Shape shape) {
   std::int64_t elements = 1;
   for (const std::int64_t dimension : shape) elements *= dimension;

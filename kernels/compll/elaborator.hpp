@@ -432,7 +432,7 @@ class Elaborator {
     Place place;
     std::string why;
   };
-  std::optional<General> general_;  ///< reason why the program is no quantiser
+  std::optional<General> general_;  ///< reason why the program is not a quantiser
   std::map<NodeId, Place> places_;  ///< place of the first expression with each value
 };
 

@@ -37,7 +37,7 @@ enum class Op : std::uint8_t {
   kScattered,  ///< this element of scatter `integer`
   kRotated,    ///< this element of the gradient, its block rotated
   kInBlocks,   ///< per block: reduction `integer` of the encoder over its elements
-  kOfBlock,    ///< per element: value `integer` of Program::spread of its block
+  kOfBlock,    ///< per element: value `integer` of Program::spread, as its block has it
   kFirst,      ///< first argument of a reduction's lambda
   kSecond,     ///< second argument
   // arithmetic: int with int, float with float

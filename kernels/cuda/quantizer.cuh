@@ -123,7 +123,7 @@ struct MeasureRow {
   }
 };
 
-/// The same row in double, for a tile whose sums overflow.
+/// A MeasureRow in double precision, for a tile whose sums overflow.
 template <class Algorithm, int kPass, CudaFeedback kFeedback, ValueType kType>
 struct MeasureRowInDouble {
   using Partial = PartialOf<Algorithm, kPass, double>;

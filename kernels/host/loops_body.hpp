@@ -102,7 +102,7 @@ HIPRESS_LANES void add_up_word(const Readers& readers, std::size_t count_of_read
   store_word(values, sum, count);
 }
 
-/// The same for a slice's elements from word `first_word` on, at `values`.
+/// Adds all words of d1, d2 … likewise, starting at word `first_word`, to x at `values`.
 template <class F, class Readers>
 HIPRESS_LANES void add_up(const Readers& readers, std::size_t count_of_readers,
                           std::int64_t first_word, float* values, std::int64_t elements,

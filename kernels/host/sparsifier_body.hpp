@@ -177,7 +177,7 @@ class SparsifierEncoder {
     return selection_.template of<float>(value, state + kResidual);
   }
 
-  /// The same once states are up to date.
+  /// Computes an element's entry once states are up to date.
   HIPRESS_LANES float entry_now(std::int64_t element) const {
     if constexpr (kStored) return array(kScoreArray<Algorithm>)[element];
     return entry(element);

@@ -106,8 +106,8 @@ struct Programs {
   std::function<const CudaKernels&()> cuda;
 };
 
-/// Values in the program's order of parameters. Throws std::invalid_argument for a value that is no
-/// multiple of the declared step.
+/// Values in the program's order of parameters. Throws std::invalid_argument for a value that is
+/// not a multiple of the declared step.
 std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
   std::vector<double> ordered;
   for (int i = 0; i < program.parameter_count; ++i) {
