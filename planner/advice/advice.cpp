@@ -25,7 +25,8 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kDropInBudget_s = 0.5;  // for plans without compression beside SeCoPa's
+constexpr double kDropInBudget_s = 0.5;  // for the search without compression, if the plan is
+                                         // SeCoPa's
 
 class Stopwatch {
  public:
@@ -306,8 +307,8 @@ void give_verdict(const PreparedRequest& prepared, Advice& advice) {
   advice.verdict.sentence.insert(0, other);
 }
 
-/// Advice for one of a request's problems, and for `other`, the same with the GPUs at another
-/// level; null: one level only.
+/// Advice for one of a request's problems, and for `other`, the same problem with the GPUs at the
+/// other level. Null: there is one level only.
 Advice find_advice(const PreparedRequest& prepared, const Problem& problem, const Problem* other) {
   Advice advice;
   advice.problem = &problem;

@@ -15,7 +15,7 @@
 /// Steps after the search: passes, and the requested analyses of the plan.
 namespace hipress::planner {
 
-/// Share of the budget, beside the rest of the search's.
+/// Budget of the passes, as a share of the search's. They also get what the search has left.
 inline constexpr double kPassAllowance = 0.25;
 
 struct AnalysisOptions {

@@ -12,9 +12,9 @@ namespace hipress::planner {
 Comparison compare_with_baselines(const Problem& problem, SearchResult& found,
                                   Extent extent = Extent::kAll);
 
-/// Simulates plans of another comparison on the problem's machines, with their responses: its
+/// Simulates plans of the comparison `known` on the problem's machines, with their responses: its
 /// contenders, and baselines that are not much slower. Sets `planned` to the fastest that the
-/// problem allows as its answer. Without baselines.
+/// problem allows as its answer. The result has no baselines.
 Comparison compare_again(const Problem& problem, const Comparison& known, TimedPlan& planned);
 
 /// Searches for the best plan without compression, within limits.

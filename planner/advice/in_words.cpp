@@ -47,7 +47,7 @@ std::optional<std::string> bounds_of(const Problem& problem, const Contender& co
   const double tasks = simulated_tasks(problem.model, contender.plan.plan, *contender.machines);
   if (!affordable.possible || tasks > kMostTasks) return std::nullopt;
   sim::Scenario& scenario = affordable.scenario;
-  scenario.stop = {};  // the search's end is not this simulation's
+  scenario.stop = {};  // the search's deadline does not apply to this simulation
   const casync::TaskGraph graph = sim::expand(scenario, affordable.fold).graph;
   const casync::Picoseconds iteration = sim::iteration_time(scenario, graph);
   const std::vector<models::Gain> gains = sim::gains(scenario, graph, iteration);
@@ -67,7 +67,7 @@ void add_bounds(const Advice& advice, std::vector<std::string>& sentences) {
 }
 
 std::string changed(double now_s, double then_s) {
-  constexpr double kNothing = 0.005;  // less is 0 % in words
+  constexpr double kNothing = 0.005;  // smaller shares are 0 % in words
   const double change = then_s / now_s - 1;
   if (std::abs(change) < kNothing) return io::format_duration(then_s) + " (unchanged)";
   return fmt::format("{} ({:+.0f} %)", io::format_duration(then_s), 100 * change);

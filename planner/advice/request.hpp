@@ -80,8 +80,8 @@ enum class PlanForm : std::uint8_t { kText, kYaml };
 /// The row of casync::topologies(), or "best"; throws io::InputError if the search cannot choose.
 std::string topology_of(const Request& request, const SearchRow& search);
 
-/// Expands a list of algorithms: "powersgd(rank=1|2)" stands for one of each value. Throws
-/// InputError for more than a plan can mix.
+/// Expands a list of algorithms: "powersgd(rank=1|2)" stands for two algorithms. Throws InputError
+/// for more algorithms than a plan can mix.
 std::vector<std::string> named_algorithms(const std::string& list);
 
 /// Planning problem of a request, without machines, progress and interrupts. Throws io::InputError

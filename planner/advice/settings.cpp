@@ -39,7 +39,8 @@ std::vector<std::size_t> places(const models::Model& model, int cap_mb) {
   return found;
 }
 
-/// The same in a plan: the place of each gradient's unit, as backward completes them.
+/// The place of each gradient's unit in a plan, by input index. Units are in the order in which
+/// backward completes them.
 std::vector<std::size_t> places(const models::Model& model, const casync::Plan& plan) {
   const casync::Layout layout = casync::make_layout(model, plan);
   std::vector<std::size_t> found(model.gradients.size());

@@ -15,7 +15,7 @@ struct PlanFigures {
   double iteration_s = 0;
   double exposed_s = 0;             ///< part of it after the end of computation
   std::int64_t bytes_per_node = 0;  ///< sent by the busiest node
-  std::size_t compressed = 0;       ///< number of gradients
+  std::size_t compressed = 0;       ///< number of compressed gradients
   PlanMemory memory;
 };
 
@@ -26,8 +26,8 @@ PlanFigures plan_figures(const Problem& problem, const TimedPlan& plan);
 struct Difference {
   std::string what;           ///< gradient's name, or "topology", "bulk groups" …
   std::string first, second;  ///< "onebit, K = 16"
-  /// Increase of the first plan's time, in seconds, if only this is as in the second plan;
-  /// negative: shorter. None if that plan is impossible.
+  /// Increase of the first plan's time, in seconds, if only this difference is taken over from the
+  /// second plan; negative: shorter. None if that plan is impossible.
   std::optional<double> alone_s;
 };
 

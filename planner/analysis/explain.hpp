@@ -34,12 +34,12 @@ struct GradientRow {
   std::uint32_t gradient = 0;
   std::string option;                      ///< "onebit, K = 16"
   std::optional<std::string> runner_up;    ///< best other option; none: no other exists
-  std::optional<double> runner_up_cost_s;  ///< increase of the iteration time with it
+  std::optional<double> runner_up_cost_s;  ///< increase of the iteration time with the runner-up
   Place place = Place::kHidden;
   Limiter limiter = Limiter::kNothing;
   std::string group;        ///< its bulk group; empty: none
   double ready_s = 0;       ///< end of its Backward, from the iteration's start
-  double done_s = 0;        ///< synchronised on every node
+  double done_s = 0;        ///< time at which it is synchronised on every node
   double on_path_s = 0;     ///< its messages' and codec tasks' part of the critical path
   std::string why() const;  ///< "on the critical path, bound by bandwidth, in bulk0"
 };
@@ -48,7 +48,7 @@ struct GradientRow {
 struct SizeClass {
   std::int64_t elements = 0;
   std::size_t count = 0;
-  /// With their counts, the most frequent first.
+  /// Options with their counts, the most frequent first.
   std::vector<std::pair<std::string, std::size_t>> options;
   std::size_t hidden = 0, critical = 0;
 };

@@ -29,8 +29,8 @@ std::string range_of(const sim::Saving& saving) {
                : fmt::format("{:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90);
 }
 
-/// True if the job's steps differ from those of an averaging one, so that sentences give schedule
-/// and memory.
+/// True if the job's steps differ from those of a job that averages all gradients, so that
+/// sentences give schedule and memory.
 bool says_schedule(const casync::Plan& plan) {
   return kind_of(plan.schedule) != JobKind::kAveraging;
 }
@@ -191,8 +191,8 @@ Contender what_decides(const Problem& problem, const Comparison& comparison) {
           .response = today->response};
 }
 
-/// "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP": the plan's saving over its rival, and over
-/// the best plan without compression if that is another.
+/// "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP": the plan's saving over its rival. If the
+/// rival is not the best plan without compression, also the saving over that plan.
 std::string savings(const Contender& rival, const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const auto over = [&](const Contender& other) {
@@ -332,8 +332,8 @@ void add_to_answer(const std::string& text, Verdict& verdict) {
   verdict.sentence.insert(end, in_bracket ? ", " + text : " (" + text + ")");
 }
 
-/// Names first a better row for the plan's kind of job. It takes no more time and memory than the
-/// plan within the tolerance, less of one of them, and loses no more.
+/// Names first a better row for the plan's kind of job. That row takes no more time and memory than
+/// the plan, within the tolerance; it takes less of one of them, and loses no more.
 void name_better(const Problem& problem, const casync::Plan& plan, const Comparison& comparison,
                  Verdict& verdict) {
   const double slack = 1 + problem.tolerance;
@@ -342,7 +342,9 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   const Baseline* best = nullptr;
   for (const Baseline& one : comparison.baselines) {
     if (!one.iteration_s || one.row().title.empty() || !fits(problem, one)) continue;
-    if (!says_schedule(plan) && !says_schedule(one.plan)) continue;  // it is named as a rival
+    if (!says_schedule(plan) && !says_schedule(one.plan))
+      continue;  // the sentence names it as a
+                 // rival
     const double time_s = *one.iteration_s;
     const auto bytes = static_cast<double>(one.memory.total());
     const bool no_worse = time_s <= *comparison.planned_s * slack && bytes <= memory * slack &&

@@ -23,7 +23,8 @@ struct Contender {
 /// Simulated iteration times of the plan and its rivals.
 struct Comparison {
   std::optional<double> planned_s;           ///< none: too large a graph, or `not_simulated`
-  std::optional<double> least_found_s = {};  ///< before the advice not to compress was taken
+  std::optional<double> least_found_s = {};  ///< the fastest plan found, which the advice not to
+                                             ///< compress may replace
   std::string not_simulated = {};            ///< reason why nothing was simulated; else empty
   std::optional<sim::Response> planned = {};
   std::vector<Baseline> baselines;
@@ -33,7 +34,8 @@ struct Comparison {
   /// Fastest compressing baseline with allowed algorithms that the topology or the form of plan
   /// file excludes.
   std::optional<Contender> elsewhere = {};
-  std::optional<TimedPlan> raw = {};         ///< fastest of those that may be the plan
+  std::optional<TimedPlan> raw = {};         ///< fastest plan without compression that may be the
+                                             ///< plan
   std::optional<Contender> compressed = {};  ///< fastest known with compression
   costs::Spread spread = {};
   /// Basis of DDP's times if its all-reduce was not measured: "taken as …"; else empty.
@@ -65,7 +67,7 @@ struct Verdict {
   std::string sentence;  ///< one line: the advice, times with intervals, and what DDP takes
 };
 
-/// Probability from which the answer is no longer kTooClose.
+/// Least probability with which the answer is not kTooClose.
 inline constexpr double kSure = 0.9;
 
 /// Judges a plan; `times` holds its time and its rivals'. Compression loses accuracy, so it must
@@ -74,8 +76,8 @@ inline constexpr double kSure = 0.9;
 /// beats what the job runs today with probability kSure and an interval above zero. It is advised
 /// against if it saves no more than Problem::tolerance. If a deciding interval is too wide
 /// (sim::too_uncertain()), there is no advice. Baselines that do not fit into Problem::memory_bytes
-/// are no rivals. The sentence gives the saving over what the job runs today, and any faster row
-/// that a framework runs as it is. Times are compared by_progress().
+/// do not count as rivals. The sentence gives the saving over what the job runs today, and any
+/// faster row that a framework runs as it is. Times are compared by_progress().
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& times);
 
 /// Replaces a verdict that rests on intervals if one of these is too wide. `times` is the text of
@@ -105,7 +107,7 @@ std::string about_learning(const Problem& problem, const casync::Plan& plan,
 std::string what_is_compressed(const Problem& problem, const casync::Plan& plan);
 
 /// True if the plan compresses anything beyond the casts of half-precision gradients. Sharded jobs
-/// compute in half precision, so casts are no compression there.
+/// compute in half precision, so casts do not count as compression there.
 bool compresses(const models::Model& model, const casync::Plan& plan);
 
 /// "121ms (110ms to 133ms)", with the 10–90 % interval if it is known.

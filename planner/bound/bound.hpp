@@ -33,7 +33,7 @@ struct Bound {
   std::vector<std::uint16_t> options;
 };
 
-/// First topology of the schemes without bound terms; null: a bound exists.
+/// The first of the schemes' topologies that has no bound terms; null: all have them.
 const casync::Topology* topology_without_bound(const Choices& choices);
 
 /// Lower bound on the simulated iteration time of all plans of `choices` on these machines, with

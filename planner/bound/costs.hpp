@@ -32,7 +32,7 @@ struct Line {
 class LeastCost {
  public:
   LeastCost() = default;
-  /// `curve` is of a launch split among `gpus` GPUs, on a node of speed `fastest`.
+  /// `curve` is that of a launch, which is split among `gpus` GPUs on a node of speed `fastest`.
   /// `rounds_by_speed`: some speed differs from 1, so the simulator rounds times that it divides by
   /// a speed.
   LeastCost(costs::Curve curve, std::uint32_t gpus, double fastest, bool rounds_by_speed);
@@ -109,7 +109,7 @@ class LeastMessage {
   double work(std::int64_t bytes) const;
   /// Line below work(): fixed work, and work per byte.
   Line line() const;
-  /// The same on the port that a host's nodes share, for a message between hosts.
+  /// Line below the work on the port that a host's nodes share, for a message between hosts.
   const Line& between_hosts() const { return between_hosts_; }
   double latency() const { return latency_; }
   /// Work that a port lets through at once.

@@ -24,7 +24,8 @@ struct OptionWork {
   double codec_head = 0;
   double own_head = 0;  ///< from the node's own ready time to its first codec work
   double codec_tail = 0;
-  std::uint32_t servers = 0;  ///< partitions that nodes g, g+1, … mod N serve; 0: `all` has it all
+  std::uint32_t servers = 0;  ///< number of partitions that nodes g, g+1, … mod N serve; 0: the
+                              ///< whole load is in `all`
   std::uint16_t option = 0;   ///< index into Choices::gradients[g]
   /// Lower bounds for each of a bulk group's N slices, if the member's part is known.
   struct InGroup {

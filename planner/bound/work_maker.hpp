@@ -88,18 +88,19 @@ class WorkMaker {
     return !costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0;
   }
   void finish(std::size_t place, const Relative& relative, OptionWork& work) const;
-  /// The same for stages: the last means of factors are decoded after the chain.
+  /// Completes the work of a gradient with stages: the last means of factors are decoded after the
+  /// chain.
   void finish_stages(std::size_t place, const casync::Topology& topology, const StageTimes& times,
                      Relative& chain, OptionWork& work) const;
   Relative relative(const Form& form, std::int64_t elements, std::int64_t partitions,
                     const casync::Topology& topology);
   double chain(const Slices& slices, const casync::BoundTerms& terms) const;
-  /// Relative to the ready time of the last node.
+  /// Time of the chain, relative to the ready time of the last node.
   double chain_of_last(const Slices& slices, const casync::BoundTerms& terms) const;
   /// Lower bound of the time from the first node's ready time to the first message's arrival.
   double first_arrival(const Slices& slices) const;
   void add_loads(const Slices& slices, const casync::BoundTerms& terms, OptionWork& work) const;
-  /// Work on a host's port of one message per slice to another host.
+  /// Work on a host's port if each slice has one message to a different host.
   double host_work(const Form& form, std::int64_t elements, std::int64_t longest) const;
   /// Least number of messages per partition that leave a host, the mean over hosts; 0 if hosts have
   /// no port shared by their nodes.

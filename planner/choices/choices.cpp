@@ -120,9 +120,9 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
 }
 
 /// Combination of topologies for a plan: one for all gradients or, with "best", one for compressed
-/// gradients and the library's all-reduce for raw ones. The library's topology alone is the latter
-/// with everything raw. If a topology carries encoded messages only, raw gradients may take any
-/// other.
+/// gradients and the library's all-reduce for raw ones. The library's topology alone means the
+/// latter, with everything raw. If a topology carries encoded messages only, raw gradients may take
+/// any other topology.
 struct Ways {
   std::string topology, raw_topology;
 };

@@ -10,9 +10,9 @@
 
 namespace hipress::planner {
 
-/// The cluster as a library's collective sees it: every GPU is a node. Its time therefore does not
-/// depend on the level at which a job describes its cluster. None if every GPU is a node already,
-/// or if that cluster cannot be simulated.
+/// The cluster as a library's collective sees it: every GPU is a node. The collective's time
+/// therefore does not depend on the level at which a job describes its cluster. None if every GPU
+/// is a node already, or if that cluster cannot be simulated.
 std::optional<costs::Cluster> as_collectives_see(const Machines& machines);
 
 /// A problem on the same machines with their GPUs at the other level (costs/levels.hpp): every GPU

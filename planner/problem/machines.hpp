@@ -24,7 +24,7 @@ struct Machines {
   std::shared_ptr<SimulationBudget> budget = nullptr;
 };
 
-/// Copy of `machines` with another cluster.
+/// Copy of `machines` with the given cluster.
 Machines at_level(const Machines& machines, costs::Cluster cluster);
 
 /// The cluster as the network model sees it. Network `port` has no bursts, so they are removed

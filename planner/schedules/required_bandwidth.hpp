@@ -13,7 +13,8 @@ namespace hipress::planner {
 struct RequiredBandwidth {
   double utilization = 0;  ///< requested share of computation in wall time, 0 to 1
   std::optional<double> bits_per_s;
-  /// The same for machines as fast as the fastest 10 %, and as slow as the slowest 10 %.
+  /// The bandwidth for machines as fast as the fastest 10 %, and for machines as slow as the
+  /// slowest 10 %.
   std::optional<double> bits_per_s_p10, bits_per_s_p90;
   std::string reason = {};  ///< reason if no bandwidth suffices, else empty
 };

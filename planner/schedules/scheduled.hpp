@@ -31,7 +31,7 @@ struct ScheduledPlan {
   /// Lower bound of a step, in seconds, for all plans of the schedule; 0: unknown.
   double lower_bound_s = 0;
   double steps_ratio = 1;  ///< steps_of(): steps to a target loss relative to DDP's
-  /// Time of DDP's progress in a step.
+  /// Time for the progress that DDP makes in one step.
   double progress_s() const { return iteration_s * steps_ratio; }
 };
 
@@ -55,7 +55,7 @@ StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& s
 std::string does_not_fit(std::int64_t bytes, std::int64_t memory_bytes);
 
 /// Throws the io::InputError for a GPU memory that is too small for every plan. The smallest plan
-/// needs `least_bytes` beside activations; 0 activations: unknown.
+/// needs `least_bytes` beside activations; `activation_bytes` 0: unknown.
 [[noreturn]] void refuse_memory(std::int64_t least_bytes, std::int64_t activation_bytes = 0);
 
 /// Reason why choose_schedule() took `chosen` instead of `plan`: "takes 12.0 % longer".

@@ -10,7 +10,7 @@ namespace hipress::planner {
 
 /// The fastest plan that a local search finds for a schedule of local updates. It begins with the
 /// best of the rules none, fp16, SeCoPa's and all, each tried with every topology of the problem.
-/// Fragment by fragment it then takes another algorithm or number of partitions if that makes a
+/// Fragment by fragment it then takes a different algorithm or number of partitions if that makes a
 /// step shorter by more than the problem's tolerance, until the problem's limits are reached.
 ///
 /// Throws io::InputError if no topology can carry the schedule.

@@ -17,18 +17,21 @@ namespace {
 // Shares of the budget at which phases end.
 constexpr double kGreedyShare = 0.15;
 constexpr double kStartShare = 0.4;
-constexpr double kSearchShare = 0.9;      // the rest simulates on the requested network
-constexpr double kOwnSearchShare = 0.75;  // the same if that is not the search's own
+constexpr double kSearchShare = 0.9;      // afterwards the best plans are simulated on the
+                                          // requested network
+constexpr double kOwnSearchShare = 0.75;  // kSearchShare, if that network is not the search's own
 
 constexpr std::size_t kBatch = 8;        // candidates simulated at once, for any number of jobs
 constexpr std::size_t kFirstStarts = 4;  // starts of local search before the first kick
 constexpr std::size_t kVerifiedStarts = 12;
-constexpr double kExactTask_s = 4e-7;  // per task on network port, until one was timed
+constexpr double kExactTask_s = 4e-7;  // time per task on network port, until one simulation was
+                                       // timed
 constexpr double kFirstTask_s = 1e-6;  // the same on the requested network
 constexpr std::size_t kFinalists = 4;
 // Least number of affordable exact simulations for a local search with them.
 constexpr double kMinExactRuns = 150;
-constexpr std::size_t kMaxExactSteps = 50000;  // the same for a budget in evaluations
+constexpr std::size_t kMaxExactSteps = 50000;  // limit of such a simulation, for a budget in
+                                               // evaluations
 // Largest ratio of a candidate's coarse time to the best one's for an exact simulation.
 constexpr double kWorthLooking = 1.03;
 // Largest ratio of exact to coarse steps for simulating exactly without a coarse filter.

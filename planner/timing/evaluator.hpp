@@ -45,7 +45,7 @@ class Evaluator {
   /// slice as long as the first.
   PatternGraph folded(const Candidate& candidate);
   /// True if the candidate can be simulated exactly. If the problem is folded_only(), all options
-  /// of the scheme must fold: baselines and given plans may have K that are no multiples of N.
+  /// of the scheme must fold: in baselines and given plans, K may not be a multiple of N.
   bool can_be_exact(const Candidate& candidate) const {
     const Scheme& scheme = choices_.schemes[candidate.scheme];
     return exact_ && scheme.batch.threshold_bytes == 0 && options_fold_[candidate.scheme];

@@ -120,8 +120,8 @@ class PatternBook {
   PatternBook& operator=(const PatternBook&) = delete;
 
   /// Returns the pattern of the key, making it at the first call. Valid until trim(). Not
-  /// thread-safe. Throws InputError as sim::Works for a step that takes too long, and as
-  /// require_countable() for the sum of all steps.
+  /// thread-safe. Throws InputError as sim::Works does for a step that takes too long, and as
+  /// require_countable() does for the sum of all steps.
   const Pattern& find(const PatternKey& key);
 
   const UnitWorks& works() const { return works_; }

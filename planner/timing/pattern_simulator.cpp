@@ -141,7 +141,7 @@ void PatternSimulator::begin(const PatternGraph& graph, const Recording* base) {
     codec -= unit.pattern->codec_work;
     port -= unit.pattern->port_work;
   }
-  state_.codec_left += codec;  // the difference is that of the units beyond the state
+  state_.codec_left += codec;  // only the units after the state differ
   state_.port_left += port;
 }
 

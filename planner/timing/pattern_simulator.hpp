@@ -35,7 +35,8 @@ struct PlacedUnit {
     carried = pattern->factors > 0 ? next : index;
     return next + pattern->factors;
   }
-  /// Rotation of its nodes against the pattern's, by the index of what travels.
+  /// Rotation of the unit's nodes relative to the pattern's: the difference of what they carry, as
+  /// the index determines which nodes serve.
   std::uint32_t rotation(std::uint32_t representatives) const {
     return (carried - pattern->carried) % representatives;
   }
@@ -196,7 +197,7 @@ class PatternSimulator {
   const PatternGraph* graph_ = nullptr;
   TimelineState state_;  // its `waits` and `open` are in the members below
   std::vector<Unit> units_;
-  std::vector<std::size_t> offset_;  // per unit: of its first step in waits_
+  std::vector<std::size_t> offset_;  // per unit: offset of its first step in waits_
   std::vector<std::uint16_t> waits_;
   /// An all-reduce of a unit, on every node.
   struct Collective {

@@ -103,7 +103,7 @@ class Workbench {
   PatternSimulator timeline_;
   Candidate base_candidate_;
   Recording base_;
-  bool exact_ = false;  // estimates are
+  bool exact_ = false;  // estimates are exact
   int until_trim_ = 0;
   std::int64_t simulations_ = 0;
 };

@@ -33,8 +33,8 @@ struct PassContext {
   double fastest_s = 0;
 
   bool over() const { return budget.over(share); }
-  /// Ceiling for changes of `plan`: its own times. For accuracy, longer by Problem::tolerance, but
-  /// no longer than any rival.
+  /// Ceiling for changes of `plan`: its own times. For accuracy, the ceiling is higher by
+  /// Problem::tolerance, but not above any rival.
   Ceiling ceiling(const TimedPlan& plan, bool for_accuracy) const;
 };
 
