@@ -13,8 +13,8 @@
 /// Schedules named by the field `schedule` of a request.
 namespace hipress::requests {
 
-/// Stands for data-parallel training, and for shards over all GPUs and over a host's, as in
-/// PyTorch.
+/// Text that stands for data-parallel training, and for sharding over all GPUs and over a host's
+/// GPUs, as in PyTorch.
 inline constexpr std::string_view kBestSchedule = "BEST";
 
 struct AskedSchedule {

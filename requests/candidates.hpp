@@ -14,7 +14,7 @@ std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks&
 /// Prepares the request's problem, for reading schedules.
 std::unique_ptr<planner::PreparedRequest> prepare(const PlanRequest& request, const Hooks& hooks);
 
-/// Throws InputError for invalid values, and for fields that need another one.
+/// Throws InputError for invalid values, and for fields without another field that they need.
 void check(const PlanRequest& request);
 
 }  // namespace hipress::requests

@@ -213,8 +213,8 @@ auto unless_refused(const Attempt& attempt) -> std::optional<decltype(attempt())
   }
 }
 
-/// True for plans that a search makes for the machines: another search for this check is too
-/// expensive.
+/// True for plans that a search makes for the machines: one more search would be too expensive for
+/// this check.
 bool is_made(const std::string& plan) {
   const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
   const auto row = std::ranges::find(rows, plan, &planner::NamedPlanRow::name);
@@ -397,7 +397,9 @@ std::string Effect::of_topology() const {
 std::string Effect::of_network() {
   if (!sends(*this) || shards(*this)) return no_messages(*this);
   if (!may_simulate("network")) return {};
-  if (!costs::is_uniform(scenario.cluster)) return {};  // only fair can simulate these
+  if (!costs::is_uniform(scenario.cluster))
+    return {};  // only network fair can simulate such
+                // clusters
   Scenario changed = scenario;
   changed.network = scenario.network == Network::kFair ? Network::kPort : Network::kFair;
   if (!same_in(*this, changed)) return {};

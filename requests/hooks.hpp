@@ -30,7 +30,7 @@ struct Hooks {
   /// from another thread.
   std::function<void(const std::string& sentence)> warn = {};
   std::function<void(const std::string& sentence)> inform = {};
-  /// Called by one thread at a time, which may be another than the request's.
+  /// Called by one thread at a time, which may differ from the request's.
   std::function<void(const Progress& progress)> progress = {};
   /// Called after all checks, before a search that an interrupt ends with the best plan so far.
   std::function<void()> optimises = {};

@@ -43,7 +43,7 @@ void write_model(const ImportRequest& request, const ImportedTrace& imported);
 io::Document document(const ImportedTrace& imported);
 void fill(Record& record, const ImportedTrace& imported);
 
-/// Answers the request. Without a model: UnmetWithResult.
+/// Answers the request. Throws UnmetWithResult if the trace gives no model.
 io::Document answer(const ImportRequest& request, const Hooks& hooks);
 
 }  // namespace hipress::requests

@@ -46,7 +46,8 @@ struct Planned {
   std::optional<std::string> why_not_chosen(const planner::ScheduledPlan& plan) const;
 };
 
-/// Losses by the plan's schedule: "local(steps=100): ranks train alone …"; empty: none.
+/// Sentence on what the plan's schedule gives up: "local(steps=100): ranks train alone …"; empty:
+/// nothing.
 std::string gives_up(const planner::ScheduledPlan& plan);
 
 /// Throughput under the plan; empty if the model has no batch, or the plan was not simulated.

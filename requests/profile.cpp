@@ -81,7 +81,7 @@ void apply_sample(const std::vector<float>& values, costs::Profile& profile, con
       "`algorithm` lossless");
 }
 
-/// Endpoint in the launcher's job, which rejects ranks with another base; null without a job.
+/// Endpoint in the launcher's job, which rejects ranks with a different base; null without a job.
 std::unique_ptr<transport::Endpoint> connect(const ProfileRequest& request,
                                              transport::JobOptions options, int passes,
                                              const std::optional<costs::Profile>& base,

@@ -39,7 +39,7 @@ Json model_json(const models::Model& model) {
           {"backward_s", models::backward_s(model)}};
 }
 
-/// Origin of intervals: "from the measured spread of runs" or another.
+/// Origin of intervals in words, such as "from the measured spread of runs".
 std::string spread_in_words(const costs::Profile& profile) {
   const std::string_view origin = costs::origin_of(profile);
   const bool is_measured = origin == "measured";
