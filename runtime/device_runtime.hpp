@@ -65,7 +65,7 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
-  // MoverEvents
+  // Functions of MoverEvents.
   void issued(std::uint32_t index) override;
   void sent(std::uint32_t index, const Interval& when) override;
   void returned(std::uint32_t index, Clock::time_point at) override;
@@ -99,7 +99,7 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void wait_for_copies();
   void settle_intervals();
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   void push(std::uint32_t index, Clock::time_point ready);
   void finished(std::uint32_t index, Clock::time_point at);
   void note_progress();

@@ -64,7 +64,7 @@ struct Compiled {
 
 /// Model of the gradients. Bulk groups and all-reduces use this order, which should be the order in
 /// which backward completes them. io::InputError names the gradient if its name is empty or not
-/// unique, its number of elements is outside 1 … models::kMaxElements, or its shape has another
+/// unique, its number of elements is outside 1 … models::kMaxElements, or its shape has a different
 /// number of elements.
 models::Model model_of(std::vector<Gradient> gradients);
 
@@ -162,7 +162,7 @@ class Engine {
   /// Submits a gradient; any thread may call it. std::invalid_argument names the gradient if the
   /// tensor's number of elements or type differs, or if it is on a GPU that the engine lacks.
   /// Throws std::logic_error if its last Work is not done, or after close(). Throws as Work::wait()
-  /// if the engine has failed.
+  /// does if the engine has failed.
   Work submit(std::uint32_t gradient, const Tensor& tensor);
 
   /// Waits for running units and ends the engine's threads. Units that have not begun, such as a
@@ -180,7 +180,7 @@ class Engine {
   /// encoders' state (residuals), so that nothing is lost. Every rank must do the same, before it
   /// submits these gradients again. Does nothing for a gradient without an iteration to undo.
   /// Throws std::logic_error if one of them is pending; throws std::invalid_argument if one does
-  /// not exist. Throws as Work::wait() if the engine has failed.
+  /// not exist. Throws as Work::wait() does if the engine has failed.
   void discard(std::span<const std::uint32_t> gradients);
 
   /// Squared norm of this rank's residual per gradient: values that its encoders have left out so
@@ -189,16 +189,17 @@ class Engine {
   std::vector<double> squared_residuals();
 
   /// Moves this rank's residual of a gradient into `values`, in the scale of its gradients, and
-  /// leaves zeros: what its encoders hold back is no longer lost if `values` is added to the next
-  /// gradient of the rank, whatever averages that. Bulk groups are taken as a whole: a gradient
-  /// returns its part. Throws std::invalid_argument for an unknown gradient or another number of
-  /// elements. Waits and throws as save_state() does. The last iteration can no longer be undone.
+  /// leaves zeros. If `values` is then added to the rank's next gradient, nothing that its encoders
+  /// hold back is lost, whatever averages that gradient. Bulk groups are taken as a whole: a
+  /// gradient returns its part. Throws std::invalid_argument for an unknown gradient or a different
+  /// number of elements. Waits and throws as save_state() does. The last iteration can no longer be
+  /// undone.
   void take_residual(std::uint32_t gradient, std::span<float> values);
 
   /// Saves the encoders' state and each unit's number of iterations to a file, atomically. Waits
   /// for running units. Throws std::logic_error if only some members of a bulk group are submitted.
-  /// Throws as Work::wait() if the engine has failed, and as kernels::StateStore::save(). Do not
-  /// call it while another thread submits.
+  /// Throws as Work::wait() does if the engine has failed, and as kernels::StateStore::save() does.
+  /// Do not call it while another thread submits.
   void save_state(const std::string& path);
   /// Restores a state saved by save_state(): later means are bit-identical to those of the engine
   /// that wrote the file. That engine must have had equal gradients, plan, ranks and seed. Waits

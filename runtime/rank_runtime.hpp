@@ -112,7 +112,7 @@ class FallibleRuntime {
   FallibleRuntime(transport::Endpoint& endpoint, const Program& program, double timeout_s);
   virtual ~FallibleRuntime() = default;
 
-  /// As RankRuntime::wait_until().
+  /// See RankRuntime::wait_until().
   void sleep_until(Clock::time_point at);
 
   /// Calls `work`. Its errors then name the task, unless they concern the whole rank.
@@ -130,7 +130,7 @@ class FallibleRuntime {
   /// Copy of the error that names the task waiting for the lost rank.
   transport::PeerError named(const transport::PeerError& error) const;
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   void rethrow_failure() const;
   /// Aborts the job and names the culprit if `quiet`, the time without progress, exceeds this
   /// rank's patience; releases the lock meanwhile. For the arguments see find_stall().
@@ -147,7 +147,8 @@ class FallibleRuntime {
  private:
   /// Rethrows the caught exception with the task's name.
   [[noreturn]] void rethrow_of_task(std::uint32_t index) const;
-  /// Wakes threads that wait for something other than changed_ after a failure. With mutex_ held.
+  /// Wakes threads that wait for something other than changed_ after a failure. The caller holds
+  /// mutex_.
   virtual void on_failure() {}
   /// Task that waits for other ranks, for errors that do not name one; kNoIndex if no task waits.
   virtual std::uint32_t waiting() const = 0;

@@ -21,7 +21,8 @@ namespace hipress::runtime {
 /// Program::collectives(), repeatedly.
 class UnitRuntime : private HostRuntime {
  public:
-  /// As Runtime. Throws std::invalid_argument if a batch holds tasks of several units.
+  /// Arguments as for Runtime. Throws std::invalid_argument if a batch holds tasks of several
+  /// units.
   UnitRuntime(transport::Endpoint& endpoint, const Program& program,
               std::vector<std::span<float>> units, kernels::StateStore& states,
               const RuntimeOptions& options);
@@ -44,8 +45,8 @@ class UnitRuntime : private HostRuntime {
   }
   /// Call it when the states have been replaced: earlier iterations can no longer be undone.
   void forget() { work_.forget(); }
-  /// Adds what this rank's encoders of the unit hold back to `sums`, in the scale of its gradients,
-  /// and leaves zeros. The unit must not be running.
+  /// Adds the values that this rank's encoders of the unit hold back to `sums`, in the scale of its
+  /// gradients, and leaves zeros in the encoders. The unit must not be running.
   void take_residuals(std::uint32_t unit, std::span<float> sums) {
     work_.take_residuals(unit, sums);
   }
