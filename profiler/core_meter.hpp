@@ -11,9 +11,9 @@ namespace hipress::profiler {
 
 /// Measures the core time that other threads use. A counting thread runs on each core. Like a codec
 /// thread, it yields its core to waiting threads: after a time slice (runtime::kTurn), or at once,
-/// as long codec tasks do (casync::kLongElements). Missing counts give the time that others had the
-/// core. The kernel's accounting cannot: much of a network's core time is spent in interrupts,
-/// which are charged to the interrupted thread or to none.
+/// as long codec tasks do (casync::kLongElements). Missing counts give the time for which other
+/// threads had the core. The kernel's accounting cannot give it: much of a network's core time is
+/// spent in interrupts, which are charged to the interrupted thread or to none.
 class CoreMeter {
  public:
   /// Time at which counting threads yield their core.

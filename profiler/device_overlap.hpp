@@ -23,7 +23,7 @@ namespace hipress::profiler {
 costs::OverlapFactors measure_overlap(const Options& options, const Progress& progress,
                                       std::vector<std::string>& notes);
 
-/// Beginning of these notes.
+/// Beginning of the notes on classes that the device cannot compute.
 inline constexpr std::string_view kOverlapNote = "overlap of ";
 
 /// Durations of two works in seconds: alone, and from a common start to the end of each.
@@ -87,7 +87,7 @@ class OverlapBench {
   OverlapBench(const OverlapBench&) = delete;
   OverlapBench& operator=(const OverlapBench&) = delete;
 
-  /// As measure_overlap().
+  /// See measure_overlap().
   costs::OverlapFactors measure(std::vector<std::string>& notes);
 
   DeviceTimer& timer() { return timer_; }
