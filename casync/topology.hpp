@@ -138,12 +138,12 @@ class TopologyRegistration {
   const Topology* topology_;
 };
 
-/// The row of a mean or a broadcast with that name, in any case ("PS", "ring");
+/// The row of a mean or a broadcast with that name, in any case ("PS", "ring"); throws
 /// std::invalid_argument that lists the names.
 const Topology& find_topology(std::string_view name);
 
 /// The row of an operation on shards for a Plan::shards_by other than kLibrary: "ring" with kGather
-/// gives ring_gather. std::invalid_argument that lists the known names.
+/// gives ring_gather. Throws std::invalid_argument that lists the known names.
 const Topology& find_topology(std::string_view shards_by, Operation operation);
 
 /// Converts a name in upper or lower case to a value of Plan::shards_by. Throws

@@ -33,8 +33,8 @@ bool limited_by_cores(const Profile& profile) {
 }
 
 /// Measurement for the number of nodes nearest to `nodes`, among numbers that fit on one host, or
-/// among those that do not if `spans_hosts`. Null if there is none. Collectives within a host say
-/// little about those between hosts.
+/// among those that do not if `spans_hosts`. Null if none was measured. Collectives within a host
+/// say little about those between hosts.
 const GatherCosts::value_type* nearest_measured(const GatherCosts& measured, const Machine& machine,
                                                 std::uint32_t nodes, bool spans_hosts) {
   const auto distance = [&](int n) { return std::abs(std::log(static_cast<double>(n) / nodes)); };

@@ -42,8 +42,8 @@ std::string refusal(const casync::Algorithm& algorithm, const models::Gradient& 
 std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
                                           std::string_view name);
 
-/// Index of an algorithm that is added to the list. InputError that names the algorithm beyond
-/// kMostAlgorithms.
+/// Index of an algorithm that is added to the list. Throws InputError that names the algorithm
+/// beyond kMostAlgorithms.
 std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::string_view name);
 
 /// find_algorithm() of that name; adds the algorithm if it is missing. Throws InputError as

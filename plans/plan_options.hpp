@@ -17,8 +17,8 @@ struct PlanOptions {
   bool no_pipelining = false, no_bulk = false, no_selection = false;
 };
 
-/// Applies the options to a plan. InputError that names the field for a value without unit, a
-/// negative value, or options that contradict each other.
+/// Applies the options to a plan. Throws InputError that names the field for a value without unit,
+/// a negative value, or options that contradict each other.
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& plan);
 
 /// Throws InputError if `shards_by` is given and the schedule is not sharded.

@@ -17,8 +17,8 @@ std::string gradient_file(const std::string& folder, std::uint32_t rank, std::ui
 /// Gradients of all ranks in files. Every iteration uses the same values.
 class GradientFiles {
  public:
-  /// Checks every file of every rank. io::InputError that names the first one that is missing, is
-  /// not a regular file or has the wrong size.
+  /// Checks every file of every rank. Throws io::InputError that names the first one that is
+  /// missing, is not a regular file or has the wrong size.
   GradientFiles(std::string folder, const models::Model& model, std::uint32_t ranks);
 
   /// Reads a gradient's elements from `first_element` on. Thread-safe. Throws io::RunError if the
@@ -47,7 +47,8 @@ std::string state_file(const std::string& folder, std::uint32_t rank);
 /// Makes the folder for states. Throws io::InputError if it cannot be made or written to.
 void prepare_states(const std::string& folder);
 
-/// io::InputError that names the first of the ranks' state files that is missing or malformed.
+/// Throws io::InputError that names the first of the ranks' state files that is missing or
+/// malformed.
 void require_states(const std::string& folder, std::uint32_t ranks);
 
 }  // namespace hipress::replay

@@ -24,7 +24,7 @@ struct OptimizerRow {
 /// sgd, momentum, adamw …: adding one is one row.
 const std::vector<OptimizerRow>& optimizers();
 
-/// The row of that name; io::InputError that lists the names.
+/// The row of that name; throws io::InputError that lists the names.
 const OptimizerRow& find_optimizer(std::string_view name);
 
 /// Memory that training takes on each GPU, in bytes, without activations, which no model file

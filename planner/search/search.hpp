@@ -34,7 +34,7 @@ std::span<const SearchRow> searches();
 /// the schedule's own. Throws io::InputError as find_search() does.
 const SearchRow& search_for(const casync::Schedule& schedule, std::string_view name);
 
-/// The row with that name; io::InputError that lists the names.
+/// The row with that name; throws io::InputError that lists the names.
 const SearchRow& find_search(std::string_view name);
 
 /// "secopa", or several names with commas: for messages and help.
