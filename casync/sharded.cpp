@@ -219,8 +219,8 @@ class ShardedExpansion {
     return last = ends_of(first, first_edge, add(join, {&work.ready}));
   }
 
-  /// Adds a Join on every node that waits for the node's last tasks, out of the tasks from `first`
-  /// on with the edges from `first_edge` on.
+  /// Adds a Join on every node that waits for the node's last tasks, out of the tasks starting at
+  /// `first` with the edges starting at `first_edge`.
   Ids ends_of(TaskId first, std::size_t first_edge, Ids joins) {
     const TaskId end = joins.front();
     std::vector<bool> goes_on(end - first, false);

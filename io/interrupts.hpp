@@ -10,10 +10,10 @@
 namespace hipress::io {
 
 /// Installs the handlers of SIGINT, SIGTERM and SIGHUP; run_tool() calls it. The first of these
-/// signals during an InterruptScope only sets its flag. Any other one ends the process: doomed
-/// files are removed, child groups are killed, and the signal's default action makes the exit
-/// status name the signal. SIGQUIT and SIGXCPU always do so. Signals that were ignored at the start
-/// of the process (nohup) stay ignored. Idempotent.
+/// signals during an InterruptScope only sets its flag. Any later one, or one outside of such a
+/// scope, ends the process: doomed files are removed, child groups are killed, and the signal's
+/// default action makes the exit status name the signal. SIGQUIT and SIGXCPU always do so. Signals
+/// that were ignored at the start of the process (nohup) stay ignored. Idempotent.
 void handle_interrupts();
 
 /// Removes all doomed files and kills all child groups, for a process that ends without unwinding

@@ -121,7 +121,7 @@ std::optional<struct stat> look_at(const fs::path& path, const std::string& aske
 
 /// Destination of a write.
 struct Target {
-  std::string path;                     ///< last component is no link
+  std::string path;                     ///< its last component is not a link
   std::optional<struct stat> replaced;  ///< empty: the file does not exist yet
 };
 

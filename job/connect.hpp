@@ -34,9 +34,9 @@ auto or_refuse(const transport::JobOptions& options, const Work& work) {
 }
 
 /// Connects this process as one rank of a job over the named transport, with enough descriptors for
-/// `collectives` collectives. Errors as TransportRow::connect; also io::InputError if the process
-/// may not open enough connections, and Exhausted. Both name the rank. Ranks that come to the
-/// rendezvous are told the error.
+/// `collectives` collectives. Throws as TransportRow::connect does. Also throws io::InputError if
+/// the process may not open enough connections, and Exhausted if it runs out of resources; both
+/// name the rank. Ranks that come to the rendezvous are told the error.
 std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
                                                   const transport::JobOptions& options,
                                                   int collectives);

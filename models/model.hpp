@@ -102,8 +102,8 @@ std::optional<Throughput> throughput(const Model& model, std::uint32_t gpus, dou
 double backward_s(const Model& model);
 
 /// Computation time of a step before its last backward, in seconds: the previous step's optimizer,
-/// all forward passes, and all backward passes but the last. It neither waits for a
-/// synchronisation, nor does one of the same step wait for it.
+/// all forward passes, and all backward passes but the last. This computation does not wait for a
+/// synchronisation, and no synchronisation of the same step waits for it.
 double before_backward_s(const Model& model);
 
 /// Average number of busy cores of a rank, during before_backward_s() and during backward.
@@ -135,8 +135,8 @@ inline constexpr double kLongestTime_s = 1e6;
 /// wait_for_buckets().
 ///
 /// io::InputError names file, line and gradient for a malformed line, a size outside 1 … 2^48, a
-/// shape with another number of elements (models/shape.hpp), a time outside 0 … kLongestTime_s, a
-/// duplicate, empty or unprintable name (io/utf8.hpp), an unknown key, or a missing unit. For a
+/// shape with a different number of elements (models/shape.hpp), a time outside 0 … kLongestTime_s,
+/// a duplicate, empty or unprintable name (io/utf8.hpp), an unknown key, or a missing unit. For a
 /// model without gradients, the error names the file.
 Model read_model(const std::string& path);
 

@@ -16,7 +16,7 @@ namespace hipress::plans {
 /// backward.
 models::Model as_parameters(models::Model model);
 
-/// A model of one tensor, "tensor", of that many bytes. Throws InputError, which names the field
+/// A model of one tensor, "tensor", of `bytes` bytes. Throws InputError, which names the field
 /// `bytes`, for 0, for a number that is not a multiple of an element's size, and for more than
 /// models::kMaxElements elements.
 models::Model one_tensor(std::int64_t bytes, models::Dtype dtype);

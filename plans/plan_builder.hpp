@@ -92,8 +92,8 @@ class PlanMatcher {
  public:
   PlanMatcher(std::string file, const PlanContext& context);
 
-  /// InputError at the row's line for a gradient that the model lacks, that is repeated or that has
-  /// another number of elements, and for an unknown or untrusted algorithm.
+  /// Throws InputError at the row's line for a gradient that the model lacks, that is repeated or
+  /// that has a different number of elements, and for an unknown or untrusted algorithm.
   void add(const PlanRow& row);
 
   /// Throws InputError if a gradient of the model had no row.

@@ -62,13 +62,13 @@ struct PlanContext {
 /// algorithm's name in the resolved plan is its whole text ("tbq(tau=0.25)").
 ///
 /// Throws InputError with file and line for a malformed line, a gradient that the model lacks
-/// (named), one that is missing or listed twice, another number of elements than the model's, K
-/// outside 1 … 2^20, an unknown algorithm, or a program (x.pse) that the context does not trust.
-/// InputError also for N = 0.
+/// (named), one that is missing or listed twice, a number of elements that differs from the
+/// model's, K outside 1 … 2^20, an unknown algorithm, or a program (x.pse) that the context does
+/// not trust. Also throws InputError for N = 0.
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);
 
 /// True if the text is the name of a plan, such as "none", rather than a file. Throws InputError as
-/// resolve_plan() for a malformed threshold.
+/// resolve_plan() does for a malformed threshold.
 bool is_named_plan(const std::string& path_or_name, const PlanContext& context);
 
 /// Number of nodes of a plan YAML; unset for other files and for named plans. Throws InputError as

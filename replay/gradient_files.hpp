@@ -21,8 +21,8 @@ class GradientFiles {
   /// missing, is not a regular file or has the wrong size.
   GradientFiles(std::string folder, const models::Model& model, std::uint32_t ranks);
 
-  /// Reads a gradient's elements from `first_element` on. Thread-safe. Throws io::RunError if the
-  /// file cannot be read or has become shorter.
+  /// Reads a gradient's elements, starting at `first_element`. Thread-safe. Throws io::RunError if
+  /// the file cannot be read or has become shorter.
   void read(std::uint32_t rank, std::uint32_t gradient, std::int64_t first_element,
             std::span<float> values) const;
 
@@ -30,9 +30,9 @@ class GradientFiles {
   std::string folder_;
 };
 
-/// Makes the folders that write_means() fills for `ranks` ranks from `first_rank` on. Every process
-/// of a job calls it before the ranks meet. Throws io::InputError if the folder holds a file, or if
-/// a rank's folder cannot be made or written to.
+/// Makes the folders that write_means() fills for `ranks` ranks, starting at `first_rank`. Every
+/// process of a job calls it before the ranks meet. Throws io::InputError if the folder holds a
+/// file, or if a rank's folder cannot be made or written to.
 void prepare_means(const std::string& folder, std::uint32_t first_rank, std::uint32_t ranks);
 
 /// Writes a rank's final values, each file atomically. `units` has the layout's units, as in

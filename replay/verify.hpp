@@ -41,7 +41,8 @@ struct Stretch {
 /// these digests.
 class Verifier {
  public:
-  /// Arguments as Reference's. Every rank of the endpoint makes one with the same arguments.
+  /// Arguments as for Reference. Every rank of the endpoint makes a verifier with the same
+  /// arguments.
   Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
            const models::Model& model, const plans::ResolvedPlan& plan, const Inputs& inputs);
 

@@ -112,8 +112,8 @@ void Core::add_groups() {
   }
 }
 
-/// Messages share links by bytes per second, and cores by thread: a flow keeps one thread busy at
-/// each end; with c core-seconds a byte, each runs at half of c·B cores.
+/// Messages share links by bytes per second, and cores by thread. A flow keeps one thread busy at
+/// each end. At c core-seconds per byte and B bytes per second, each thread uses c·B/2 cores.
 void Core::add_path(costs::Path path) {
   PathCosts& on = paths[static_cast<std::size_t>(path)];
   const costs::LinkCosts& link = works.link(path);

@@ -85,7 +85,7 @@ class Sweep {
   /// Loads all inputs, and resolves or makes every plan. Plans of Planning::names are made for the
   /// machines of each point. Throws InputError at the spec's line for inputs that cannot be loaded,
   /// plans that do not fit their model or cannot be made, algorithms that a profile lacks, clusters
-  /// of another size, and graphs of more than 100 million tasks.
+  /// of a different size, and graphs of more than 100 million tasks.
   Sweep(const SweepSpec& spec, const Shard& shard, const Planning& planning = {},
         const Simulating& simulating = {});
   ~Sweep();

@@ -33,7 +33,7 @@ void read_attribute(std::string_view message, Attributes& attributes) {
   if (name == "comm_size") attributes.bytes = value;
 }
 
-/// Thrown if metadata comes instead of a node: another trace begins.
+/// Thrown if metadata comes instead of a node: a second trace begins.
 struct SecondTrace : io::InputError {
   SecondTrace() : io::InputError("another trace begins") {}
 };

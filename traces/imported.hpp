@@ -57,10 +57,11 @@ struct TracedStep {
   std::vector<TracedGradient> buckets = {};
   /// All-reduces that backward did not launch; their content is unknown.
   std::vector<TracedGradient> other_all_reduces = {};
-  /// Those of other_all_reduces after backward that carry the gradients, by their number of
-  /// elements.
+  /// All-reduces among other_all_reduces, after backward, whose number of elements shows that they
+  /// carry the gradients.
   std::vector<TracedGradient> late_buckets = {};
-  std::string travels = {};  ///< name of another collective that AccumulateGrad launched
+  std::string travels = {};  ///< name of a collective other than all-reduce that AccumulateGrad
+                             ///< launched
   /// True if AccumulateGrad launches matrix products, as hooks do for low-rank factors.
   bool factorises = false;
   KindTotal averages = {}, other = {};  ///< all-reduces of gradients; other collectives

@@ -20,7 +20,8 @@ void refuse_sparse(const TracedStep& step);
 void check_communication(const Imported& trace, const TracedStep& last,
                          std::vector<std::string>& diagnostics, std::vector<std::string>& of_model);
 
-/// Throws io::Unmet if buckets have another number of elements than the gradients that they carry.
+/// Throws io::Unmet if buckets have a different number of elements from the gradients that they
+/// carry.
 void check_carried(const TracedStep& step);
 
 /// Reports collectives of an execution trace that are not in its model.

@@ -92,7 +92,7 @@ std::string_view value_in(std::string_view range, std::string_view key) {
   return rest.substr(0, rest.find_first_of(",)"));
 }
 
-/// Number of `key`; 0 if it is missing or no number.
+/// Number of `key`; 0 if it is missing or not a number.
 std::int64_t number_in(std::string_view range, std::string_view key) {
   const std::string_view text = value_in(range, key);
   std::int64_t number = 0;

@@ -228,7 +228,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
     std::int64_t ready_ns = own_ns == INT64_MIN ? last_ns : own_ns;
     if (!has_gpu()) {
       ready_ns = inner != nullptr ? inner->time.end : at->time.end;
-      // Earlier bucket hooks are no computation.
+      // Earlier bucket hooks do not count as computation.
       if (backward_ns) ready_ns -= hooks_before(ready_ns, *backward_ns);
     }
     TracedGradient gradient;

@@ -71,7 +71,7 @@ class ProfilerTrace {
     std::string dtype = {};
     bool has_shape = false;
 
-    /// True if the argument is no tensor, and so no gradient.
+    /// True if the argument is not a tensor, and therefore not a gradient.
     bool is_undefined() const { return has_shape && shape.empty() && dtype.empty(); }
   };
   /// Start of an operator outside of backward.

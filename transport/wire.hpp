@@ -78,7 +78,7 @@ class Wire {
   /// True if a window may be destroyed at any time. Its memory is not written to afterwards, and a
   /// pending or later put to it ends the peer's connection after all preceding puts.
   virtual bool takes_windows_back() const { return false; }
-  /// Connects to all ranks. Peers may put from then on into the windows exposed before. Throws as
+  /// Connects to all ranks. After that, peers may put into the windows exposed before. Throws as
   /// TransportRow::connect does.
   virtual void connect() = 0;
   /// Called when all ranks are connected: releases the resources of the rendezvous.

@@ -117,7 +117,7 @@ class Codec {
   virtual void encode_stage(int stage, std::span<const StagedSlice> slices,
                             void* stream = nullptr) const;
   /// Decodes the means of all stages into StagedSlice::values, and updates the states for the next
-  /// step. Throws as encode_stage() does and decode() do.
+  /// step. Throws as encode_stage() and decode() do.
   virtual void decode_stages(std::span<const StagedSlice> slices, void* stream = nullptr) const;
 };
 

@@ -59,7 +59,7 @@ struct RawReader {
   }
 };
 
-/// x = d, for a slice's elements from word `first_word` on, written to `values`.
+/// x = d, for a slice's elements starting at word `first_word`, written to `values`.
 template <class F, class Reader>
 HIPRESS_LANES void overwrite(const Reader& reader, std::int64_t first_word, float* values,
                              std::int64_t elements) {

@@ -10,8 +10,8 @@ namespace hipress::kernels::lowrank {
 
 HIPRESS_LANES std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// Row `row` of a matrix from column `first` on, in fp32: in place, or copied to `room`; zeros up
-/// to `padded`.
+/// Row `row` of a matrix starting at column `first`, in fp32: in place, or copied to `room`; zeros
+/// up to `padded`.
 template <class F>
 HIPRESS_LANES const float* line_of(const Matrix& matrix, std::int64_t row, std::int64_t first,
                                    std::int64_t width, std::int64_t padded, float* room) {
@@ -332,7 +332,7 @@ HIPRESS_LANES void add_columns(const float (*left)[kRowsAtOnce], const float* ri
   }
 }
 
-/// A tile of kRowsAtOnce rows of left·rightᵀ from row `row` on; rows past the last are 0.
+/// A tile of kRowsAtOnce rows of left·rightᵀ starting at row `row`; rows past the last are 0.
 template <class F>
 __attribute__((noinline)) void product_tile(const float* left, std::int64_t rows, std::int64_t row,
                                             const float* right, std::int64_t columns,

@@ -222,8 +222,9 @@ class TimelineSearch {
     return static_cast<std::size_t>(best - starts_.begin());
   }
 
-  /// Combines the best start from `first` on with every bulk rule, and all starts with the best
-  /// rule. If messages cost more than their bytes, this matters more than the gradients' options.
+  /// Combines the best start, out of those with an index of at least `first`, with every bulk rule,
+  /// and all starts with the best rule. If messages cost more than their bytes, this matters more
+  /// than the gradients' options.
   void group_starts(std::size_t first) {
     const std::size_t last = starts_.size();
     const Candidate best = starts_[best_start(first)].candidate;

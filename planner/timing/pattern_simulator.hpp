@@ -30,7 +30,8 @@ struct PlacedUnit {
   const Pattern* pattern = nullptr;
   bool operator==(const PlacedUnit&) const = default;
 
-  /// Assigns factor indices from `next` on, if the unit has factors; returns the next free index.
+  /// Assigns factor indices, starting at `next`, if the unit has factors; returns the next free
+  /// index.
   std::uint32_t take_factors(std::uint32_t next) {
     carried = pattern->factors > 0 ? next : index;
     return next + pattern->factors;
@@ -65,7 +66,7 @@ struct TimelineState {
     std::uint32_t step;
     bool operator==(const Event&) const = default;
   };
-  /// Pending events, sorted by time, from `next` on.
+  /// Pending events, sorted by time; they begin at `next`.
   struct Events {
     std::vector<Event> all;
     std::size_t next = 0;
@@ -85,7 +86,7 @@ struct TimelineState {
     std::uint32_t step, unit;
     bool operator==(const Entry&) const = default;
   };
-  /// Sorted queue; served from `next` on.
+  /// Sorted queue; the first entry to serve is at `next`.
   struct Queue {
     std::vector<Entry> entries;
     std::size_t next = 0;

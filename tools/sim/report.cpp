@@ -37,7 +37,7 @@ void line(std::ostream& out, std::string_view label, const std::string& value) {
   fmt::print(out, "{:<24}{}\n", label, value);
 }
 
-/// Slowdown of the path's computation from `begin` on, against running alone.
+/// Slowdown of the path's computation after `begin`, against running alone.
 Picoseconds slowed_on_path(const Prediction& prediction, Picoseconds begin) {
   const traces::Timeline& times = prediction.result.timeline;
   Picoseconds slowed{};
