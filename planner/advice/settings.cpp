@@ -91,8 +91,8 @@ Setting fsdp_wrapping(const Problem& problem) {
     const char* rule;  ///< rule for models::wrap(); empty: the model's layers; null: all as one
   };
   constexpr Rule kRules[] = {{"each layer", ""},
-                             {"modules from 10M elements", "10M"},
-                             {"modules from 100M elements", "100M"},
+                             {"modules of at least 10M elements", "10M"},
+                             {"modules of at least 100M elements", "100M"},
                              {"the whole model", nullptr}};
   Setting setting = {.name = "FSDP's wrapping"};
   const bool half = has_half_precision(problem.model);
