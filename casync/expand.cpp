@@ -61,7 +61,7 @@ bool fills_slice(const Task& task) {
 ///
 /// With several GPUs per node and several steps per period, the GPUs of a node average every step:
 /// each unit is reduced and broadcast within the node. Nodes then synchronise the change of their
-/// weights. That change is equal on a node's GPUs, so each GPU takes its share without another
+/// weights. That change is equal on a node's GPUs, so each GPU takes its share without a further
 /// reduction, and a LocalBroadcast after the synchronisation gives them all of it.
 class Expansion {
  public:

@@ -59,8 +59,8 @@ Profile read_costs(const MachineOptions& options);
 /// Reads the profile (default: kDefaultProfile) and the cluster. The number of nodes is `nodes`; if
 /// that is 0, the file's; if the file has none, `otherwise`. With a machine, every GPU is a node;
 /// without a profile, the kernels are those that the machine names, scaled to its memory bandwidth.
-/// InputError names the option or file whose value lacks a unit, is out of range, or contradicts
-/// another.
+/// InputError names the option or file whose value lacks a unit, is out of range, or contradicts a
+/// different one.
 LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise);
 
 /// Like load(), with a profile that has already been read. Its kernels are not scaled.

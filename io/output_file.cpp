@@ -94,7 +94,8 @@ void fill(Descriptor file, const std::function<void(std::ostream&)>& write,
           const std::string& path) {
   DescriptorBuffer buffer(file.number(), path);
   std::ostream stream(&buffer);
-  // Else a stream swallows exceptions below it, std::bad_alloc included, and the file is short.
+  // Otherwise a stream swallows exceptions below it, std::bad_alloc included, and the file is
+  // short.
   stream.exceptions(std::ios::badbit);
   write(stream);
   stream.flush();

@@ -22,7 +22,7 @@ class PrivateFolder {
   };
 
   /// Opens the folder, and creates it and missing parents with mode 0700. `remedy` says how to name
-  /// another folder ("set HIPRESS_CACHE to a folder of yours").
+  /// a different folder ("set HIPRESS_CACHE to a folder of yours").
   ///
   /// Throws InputError with the remedy if the folder cannot be created, or if another user could
   /// change it: it or a parent belongs to neither this user nor root, or others can write to it

@@ -128,8 +128,8 @@ inline constexpr double kLongestTime_s = 1e6;
 /// Reads a model from any of three formats (docs/models.md), recognised by content or name:
 /// `name,elements` lines (SeCoPa's input.txt), a CSV with the header
 /// `name,elements,ready_us,shape`, or a model YAML (*.yaml, *.yml). A shipped model may be named
-/// without path and ending: read_model("vgg19"). The name of another architecture
-/// (models/architectures.hpp) makes its gradients, without times.
+/// without path and ending: read_model("vgg19"). The name of an architecture
+/// (models/architectures.hpp) gives its gradients, without times.
 ///
 /// Blank lines are skipped. Ready times are those at which a training job hands gradients over: see
 /// wait_for_buckets().

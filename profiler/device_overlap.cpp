@@ -188,7 +188,7 @@ bool OverlapBench::computes(models::ComputeClass what) {
   return transfers_.least(can ? 1 : 0) == 1;
 }
 
-/// Sets the repetitions of a work so that it takes long enough to overlap with another.
+/// Sets the repetitions of a work so that it takes long enough to overlap with the other work.
 void OverlapBench::balance(Repeated& work) {
   const double long_s = options_.effort == Effort::kQuick ? 4e-3 : 20e-3;
   timer_.run(work.lane());

@@ -193,7 +193,7 @@ double measure_byte_cores(const Options& options, const CoreSeconds& core_second
   return per_byte_s;
 }
 
-/// Core-seconds of calibrations that keep that many cores busy all the time.
+/// Core-seconds of calibrations that keep `cores` cores busy all the time.
 CoreSeconds all_busy(const Options& options, double cores) {
   return [&options, cores](const Calibration& calibration, const Repetitions& times) {
     std::vector<double> seconds = run(calibration, options, times).iteration_s;

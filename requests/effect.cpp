@@ -234,7 +234,7 @@ std::string no_messages(const Effect& of) {
                                              : "a job of one node sends nothing";
 }
 
-/// Context of the request's plan, with another topology or algorithm.
+/// Context of the request's plan, with the given topology and algorithm.
 plans::PlanContext context_of(const Effect& of, std::string_view topology, std::string algorithm) {
   // The plan has been read before, so its programs are trusted.
   const SimulateRequest& request = of.request;
@@ -252,7 +252,7 @@ plans::ResolvedPlan resolve(const Effect& of, const plans::PlanContext& context)
                                {scenario.profile, scenario.cluster, scenario.network});
 }
 
-/// The plan with other options or another topology; none if that is invalid.
+/// The plan with the given options and topology; none if that is invalid.
 std::optional<casync::Plan> plan_with(const Effect& of, const plans::PlanOptions& options,
                                       std::string_view topology) {
   return unless_refused([&] {

@@ -65,7 +65,7 @@ struct Field {
   bool required = false;
   bool is_file = false;    ///< names a file or folder; must not be empty
   bool repeats = false;    ///< a list: the option is repeated on a command line
-  std::string needs = {};  ///< another field that must be given too
+  std::string needs = {};  ///< a further field that must be given, too
   std::vector<Case> refusals = {}, idle_cases = {};
   GivenFields* given = nullptr;  ///< the request's given fields; null: not recorded
 

@@ -16,8 +16,7 @@ struct Dataflow {
   /// and a compressed Send read that of the preceding Encode or Recv. casync::kNoIndex for the
   /// others, and for a raw Send, which reads its node's slice.
   std::vector<casync::TaskId> source;
-  /// For each Decode of all nodes' messages: the tasks that write these messages on its node, by
-  /// rank.
+  /// Per Decode of all nodes' messages: the tasks that write these messages on its node, by rank.
   std::map<casync::TaskId, std::vector<casync::TaskId>> gathered;
   /// Per task: true if it writes a message buffer of its own. These are an Encode, an AllReduce
   /// that casts, a compressed Recv, and a raw Recv that a Merge waits for. Any other raw Recv

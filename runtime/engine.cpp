@@ -66,8 +66,8 @@ models::Model model_of(std::vector<Gradient> gradients) {
 
 namespace {
 
-/// Throws io::InputError unless the plan averages: callers would apply another operation's result
-/// as a mean.
+/// Throws io::InputError unless the plan averages: callers would apply the result of a different
+/// operation as a mean.
 void require_mean(const casync::Plan& plan) {
   if (plan.schedule.row().sharded) {
     throw io::InputError("the plan's schedule " + plan.schedule.text() +

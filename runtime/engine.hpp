@@ -81,7 +81,7 @@ struct PlanChoice {
   std::uint32_t nodes = 1;
   std::string algorithm = "onebit";
   plans::Trust trust = {};
-  /// For a named plan: size of a fusion buffer. Smaller gradients that are raw or in half precision
+  /// Size of a fusion buffer, for a named plan. Smaller gradients that are raw or in half precision
   /// go into bulk groups of at most this many bytes, in the order of the list. 0: no groups. For
   /// callers who submit many at a time: a group waits for its last member.
   std::int64_t group_bytes = 0;

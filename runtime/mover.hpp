@@ -29,7 +29,7 @@ class MoverEvents {
   virtual void returned(std::uint32_t index, Clock::time_point at) = 0;
   /// The message of a Recv has arrived.
   virtual void arrived(std::uint32_t index, std::int64_t bytes, Clock::time_point at) = 0;
-  /// This rank has put another `bytes` bytes on its egress.
+  /// This rank has put `bytes` more bytes on its egress.
   virtual void count(std::int64_t bytes) = 0;
   /// Progress without a completed task, so that the job does not count as stalled.
   virtual void happened() = 0;

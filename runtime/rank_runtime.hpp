@@ -46,7 +46,7 @@ class RankRuntime {
   /// Reports a gradient as complete on this rank; in any order. Throws std::invalid_argument if the
   /// graph has no Backward task for it here.
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
-  /// For stepped programs, instead of gradient_ready(): waits until all predecessors of this
+  /// Counterpart of gradient_ready() for stepped programs: waits until all predecessors of this
   /// computation are done. Returns the time of that, or the earliest time if there are none. Throws
   /// like wait().
   virtual Clock::time_point await_computation(std::uint32_t index) = 0;
@@ -108,7 +108,7 @@ class FallibleRuntime {
   FallibleRuntime& operator=(const FallibleRuntime&) = delete;
 
  protected:
-  /// Both must outlive it.
+  /// `endpoint` and `program` must outlive the runtime.
   FallibleRuntime(transport::Endpoint& endpoint, const Program& program, double timeout_s);
   virtual ~FallibleRuntime() = default;
 

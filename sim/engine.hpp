@@ -203,7 +203,7 @@ inline bool occupies_ports(const Task& task) {
 
 /// Runs a graph in virtual time. Each instant is processed in rounds. A round ends everything that
 /// ends and queues the tasks that become ready; then idle resources take the first of their queues.
-/// Tasks of zero length start another round. Starts therefore depend only on the set of ready
+/// Tasks of zero length start one more round. Starts therefore depend only on the set of ready
 /// tasks, never on the order of events within an instant.
 ///
 /// `kGroups`: for sharded schedules, whose collectives take turns on the networks of their groups.
@@ -324,7 +324,8 @@ class EventEngine {
 
   /// Network of a node's groups, with the collectives that wait for it.
   struct GroupLink {
-    std::vector<TaskId> waiting;  ///< from `next` on, in order of ready time, then of id
+    std::vector<TaskId> waiting;  ///< the first that waits is at `next`; in order of ready time,
+                                  ///< then of id
     std::size_t next = 0;
     bool busy = false;
   };

@@ -220,7 +220,7 @@ void ProfilerTrace::describe(std::vector<CollectiveCall> calls) {
   std::erase_if(collective_calls_, says_nothing);
 }
 
-/// Fills missing fields from another description.
+/// Fills missing fields from a further description.
 void ProfilerTrace::Collective::add(const Collective& more) {
   if (name.empty()) name = more.name;
   if (dtype.empty()) dtype = more.dtype;

@@ -26,9 +26,10 @@ struct StepCollective {
   std::int64_t started_ns = 0;   ///< start on the CPU
   std::optional<Interval> time = {};
   std::optional<double> exposed_s = {};
-  /// For reductions: computation of backward before it, in seconds, without exposed communication.
+  /// Computation of backward before a reduction, in seconds, without exposed communication; empty
+  /// for other kinds.
   std::optional<double> ready_s = {};
-  /// For reductions: shapes of the gradients in its buffer.
+  /// Shapes of the gradients in a reduction's buffer; empty for other kinds.
   std::vector<std::vector<std::int64_t>> gradients = {};
 };
 

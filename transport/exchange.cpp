@@ -224,7 +224,7 @@ void ExchangeState::finish() {
 
 void ExchangeState::retire() noexcept {
   std::unique_lock lock(mutex_);
-  retired_ = true;  // on_begin() now refuses a peer that begins another iteration
+  retired_ = true;  // on_begin() now refuses a peer that begins a further iteration
   const std::optional<PeerError> fault = fault_of_leaving();
   const bool nobody_is_late = heard_from_all();
   lock.unlock();

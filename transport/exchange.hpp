@@ -40,8 +40,7 @@ class ExchangeHost {
   /// Unused slot number for a window of `peer`.
   virtual int new_slot(int peer) = 0;
   virtual void forget(std::uint32_t exchange) = 0;
-  /// Error for leaving an exchange of which `peer` has begun another iteration; the culprit is this
-  /// rank.
+  /// Error if this rank has left an exchange that `peer` goes on with; this rank is the culprit.
   virtual PeerError left_behind(int peer) const = 0;
   /// After a failure: waits until the wire is closed.
   virtual void wait_closed() = 0;

@@ -12,8 +12,8 @@ namespace {
 
 using Kind = NcclOperation::Kind;
 
-/// Time for which to spin until NCCL accepts a group. Mostly this is enough; a sleep would last
-/// longer than the rest of the wait and delay later groups. A larger value keeps a core busy for
+/// Time for which to spin until NCCL accepts a group. Mostly this is enough. A sleep would last
+/// longer than the remaining wait, and delay later groups. A larger value keeps a core busy for
 /// longer.
 constexpr auto kSpin = std::chrono::microseconds(200);
 

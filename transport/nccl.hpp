@@ -11,10 +11,10 @@
 
 namespace hipress::transport {
 
-/// One rank's end of the job's NCCL communicator. An endpoint of another transport is its control
-/// plane: it distributes the communicator's id, reports this rank's and NCCL's failures to all
-/// ranks, and ends waits for NCCL when another rank fails. So all ranks name the same culprit and
-/// all abort; NCCL alone would wait for ever.
+/// One rank's end of the job's NCCL communicator. An endpoint of a different transport is its
+/// control plane: it distributes the communicator's id, reports this rank's and NCCL's failures to
+/// all ranks, and ends waits for NCCL when another rank fails. So all ranks name the same culprit
+/// and all abort; NCCL alone would wait for ever.
 ///
 /// NCCL runs operations in the order of the calls, which must be the same on every rank;
 /// runtime/rounds.hpp derives it. Used by one thread at a time.

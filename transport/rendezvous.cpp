@@ -131,8 +131,8 @@ Clock::time_point checked_deadline(const JobOptions& options) {
                             std::chrono::duration<double>(options.timeout_s));
 }
 
-/// Throws io::InputError, the same on all ranks, if a rank listens on loopback while another is on
-/// another host (has another boot id). `cards` holds one card per rank.
+/// Throws io::InputError, the same on all ranks, if a rank listens on loopback while a different
+/// rank is on a different host (has a different boot id). `cards` holds one card per rank.
 void require_reachable(const std::vector<nlohmann::json>& cards) {
   const auto text = [&](std::size_t rank, const char* what) { return text_of(cards[rank], what); };
   // Find two ranks on different hosts. Every rank is on a different host from at least one of them.

@@ -168,8 +168,8 @@ enum class DomainKind : std::uint8_t {
   kFilter,     ///< the source's elements for which `node` holds, in their order
   kLargest,    ///< the `count` elements of the source with the largest |node|, in their order
   kSorted,     ///< the source's elements by `node`
-  kExtracted,  ///< decoder: as many as the encoder's domain `source` has
-  kBlocks,     ///< one per `node` elements of the slice, and one for the rest
+  kExtracted,  ///< decoder: as many elements as the encoder's domain `source` has
+  kBlocks,     ///< one per `node` elements of the slice, and one for the elements left over
 };
 
 struct Domain {

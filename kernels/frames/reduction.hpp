@@ -54,7 +54,7 @@ HIPRESS_LANES void combine_neighbours(Part* parts, int count) {
   }
 }
 
-/// For Partials::each: widens members to double precision.
+/// Operation for Partials::each: widens members to double precision.
 struct Widen {
   HIPRESS_LANES double operator()(float value) const { return value; }
   /// Counts are two's complement.

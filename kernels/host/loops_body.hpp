@@ -10,8 +10,8 @@
 
 /// Bodies of the host loops that serve every algorithm, for float lanes F. Included only by
 /// isa_*.cpp, each compiled for its own instruction set. Every function that is not forced inline
-/// must be a template on F, so that the linker cannot replace a function by one compiled for
-/// another instruction set.
+/// must be a template on F, so that the linker cannot replace a function by one compiled for a
+/// different instruction set.
 namespace hipress::kernels {
 
 // ---- decoding, merging and casting ----

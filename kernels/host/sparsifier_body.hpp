@@ -15,8 +15,8 @@
 
 /// The frame around a sparsifier on a CPU, for float lanes F. Included only by the files of one
 /// algorithm, each compiled for its own instruction set. Every function that is not forced inline
-/// must be a template on F, so that the linker cannot replace a function by one compiled for
-/// another instruction set.
+/// must be a template on F, so that the linker cannot replace a function by one compiled for a
+/// different instruction set.
 namespace hipress::kernels {
 
 /// Thread-local memory for the entries that a first pass collects. It is reused, because allocating

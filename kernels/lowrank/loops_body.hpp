@@ -59,7 +59,7 @@ HIPRESS_LANES F combine_within(F sum) {
   }
 }
 
-/// Same as combine_lanes() in order.hpp, in fp32.
+/// Sum of the lanes: combine_lanes() of order.hpp, in fp32.
 template <class F>
 HIPRESS_LANES float combined(LaneSums<F> sums) {
   for (int half = LaneSums<F>::kParts / 2; half > 0; half /= 2) {
@@ -290,8 +290,8 @@ void multiply_transposed(const Matrix& matrix, const float* factor, int rank, do
 
 inline constexpr int kRowsAtOnce = 4;
 
-/// For kRowsAtOnce rows and vectors of V from column j on: products[r] += Σ left[c][r] · right[c]
-/// over kColumns columns; assigns instead if `first`.
+/// Adds to kRowsAtOnce rows, in vectors of V starting at column j: products[r] += Σ left[c][r] ·
+/// right[c] over kColumns columns; assigns instead if `first`.
 template <class V, int kColumns>
 HIPRESS_LANES void add_columns_at(const float (*left)[kRowsAtOnce], const float* right,
                                   std::int64_t stride, std::int64_t j, bool first,

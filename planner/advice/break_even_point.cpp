@@ -113,7 +113,7 @@ Elsewhere elsewhere_of(const PreparedRequest& prepared, const Advice& advice, do
   return made;
 }
 
-/// Advice on known plans, at the costs of another request.
+/// Advice on known plans, at the costs of a different request.
 Advice advise_among(const Comparison& known, const PreparedRequest& prepared) {
   Advice advice;
   advice.problem = &prepared.problem;

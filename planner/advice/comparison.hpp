@@ -29,7 +29,7 @@ void consider_uncompressed(const Problem& problem, const SearchResult& found,
 /// Sets Comparison::compressed to the fastest compressing plan with the problem's algorithms:
 /// `plan`, or a baseline that the problem allows as its answer. Sets Comparison::elsewhere to the
 /// fastest other baseline. `problem` is the plan's; `given` is the baselines', possibly with the
-/// GPUs at another level.
+/// GPUs at the other level.
 void consider_compressed(const Problem& problem, const Problem& given, const TimedPlan& plan,
                          Comparison& comparison);
 
@@ -40,7 +40,7 @@ void take_faster(const Problem& problem, Comparison& comparison, SearchResult& f
 
 /// Sets Baseline::response, within the budget, for baselines that the problem allows as its answer
 /// and whose 90th percentile may be below the plan's. Passes need it. `problem` is the plan's;
-/// `given` is the baselines', possibly with the GPUs at another level.
+/// `given` is the baselines', possibly with the GPUs at the other level.
 void add_responses_of_rivals(const Problem& problem, const Problem& given, const TimedPlan& plan,
                              Comparison& comparison);
 

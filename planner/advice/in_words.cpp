@@ -109,7 +109,7 @@ void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>
   add_change("codecs twice as fast", what_if.with_faster_codecs(2), advice.comparison, sentences);
 }
 
-/// The contender's plan under another schedule, on its machines and level of GPUs.
+/// The contender's plan under a different schedule, on its machines and level of GPUs.
 sim::Scenario scheduled(const PreparedRequest& prepared, const Problem& problem,
                         const Contender& contender) {
   sim::Scenario scenario = {

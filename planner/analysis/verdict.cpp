@@ -364,7 +364,7 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   insert_after_answer(text, verdict);
 }
 
-/// True if the sentence contains the row's title, but not as the beginning of another title.
+/// True if the sentence contains the row's title, but not as the beginning of a longer title.
 bool names(const std::string& sentence, std::string_view title) {
   const auto goes_on = [&](std::string_view rest) {
     return std::ranges::any_of(all_baselines(), [&](const BaselineRow& row) {

@@ -13,8 +13,8 @@ namespace hipress::planner {
 struct BaselineRow {
   std::string_view name;
   std::string_view help;
-  /// Returns a plan without decisions if it makes no sense on these machines, or equals another
-  /// row's.
+  /// Returns a plan without decisions if it makes no sense on these machines, or equals the plan of
+  /// a different row.
   casync::Plan (*make)(const Problem& problem);
   bool compresses = true;  ///< false: a topology that sends_raw_alone() can carry it too
   /// Its topology for every problem; empty: the problem's.

@@ -16,7 +16,8 @@ namespace hipress::planner {
 /// Throws io::InputError if no topology can carry the schedule.
 SearchResult search_fragments(const Problem& problem);
 
-/// Plans that send the gradient's fragment in another way, and are otherwise the same as `plan`.
+/// Plans that send the gradient's fragment in a different way, and are otherwise the same as
+/// `plan`.
 std::vector<casync::Plan> other_fragments(const Problem& problem, const casync::Plan& plan,
                                           std::uint32_t gradient);
 

@@ -22,8 +22,8 @@ struct SearchRow {
   /// plan, which must not be worse than any baseline.
   bool optimises = false;
   bool has_options = true;  ///< has an option set, for passes, explanations and the general bound
-  /// For searches without an option set: plans that differ from `plan` only in the unit decided
-  /// together with the gradient (its layer, its fragment).
+  /// Plans that differ from `plan` only in the unit decided together with the gradient (its layer,
+  /// its fragment). Set for searches without an option set.
   std::vector<casync::Plan> (*others)(const Problem& problem, const casync::Plan& plan,
                                       std::uint32_t gradient) = nullptr;
 };

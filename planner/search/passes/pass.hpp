@@ -62,9 +62,8 @@ std::span<const Pass> passes();
 /// decisions as the ceiling for accuracy allows, or a plan that is faster on slower machines.
 TimedPlan lower_upper_end(const PassContext& context, const TimedPlan& plan);
 
-/// Reduces re-encodings on the way: takes a plan for another topology with fewer encodings, within
-/// the ceiling for accuracy. Its decisions are the plan's, a rival's, or those of a search of its
-/// own.
+/// Reduces re-encodings on the way: takes a plan for a topology with fewer encodings, within the
+/// ceiling for accuracy. Its decisions are the plan's, a rival's, or those of a search of its own.
 TimedPlan fewer_encodings(const PassContext& context, const TimedPlan& plan);
 
 /// Changes bulk rule, batch rule or transfer order if that makes the iteration shorter.
