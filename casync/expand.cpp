@@ -324,8 +324,8 @@ class Expansion {
     return ready;
   }
 
-  /// On every node, one Encode per stage makes a factor, after the mean of the factor before it. A
-  /// Decode follows the last mean. Factors travel like raw values.
+  /// Averages a unit by its factors. On every node, one Encode per stage makes a factor, after the
+  /// mean of the factor before it. A Decode follows the last mean. Factors travel like raw values.
   void average_factors(std::uint32_t unit) {
     const Unit& what = layout_.units[unit];
     if (keeps_ends_) sends_[unit].assign(plan_.nodes, {});

@@ -7,7 +7,7 @@
 namespace hipress::casync {
 namespace {
 
-/// Length of a unit's shortest or longest slice: the last or the first one.
+/// Length of a unit's shortest slice, which is the last one, or of its longest, the first one.
 std::int64_t slice_length(const Unit& unit, SliceLength length) {
   const std::int64_t k = length == SliceLength::kLongest ? 0 : unit.slices() - 1;
   return slice(unit.elements, unit.slices(), k).elements;

@@ -214,9 +214,10 @@ class LayoutMaker {
     }
   }
 
-  /// Gives one algorithm to a layer with gradients of several types. Gradients that would go as
-  /// they are stored take the algorithm of the others, in half precision or raw. In messages all go
-  /// raw, since a cast to the type of one gradient would change the values of the others.
+  /// Gives one algorithm to a layer with gradients of several types. Gradients that would be sent
+  /// as they are stored take the algorithm of the other gradients, in half precision or raw. In
+  /// messages, all are sent raw, since a cast to the type of one gradient would change the values
+  /// of the others.
   void send_types_alike(const std::vector<std::uint32_t>& part) {
     const auto is_stored = [&](std::uint32_t g) {
       const Algorithm* const algorithm = algorithm_of(plan_.decisions[g].algorithm);

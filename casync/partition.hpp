@@ -75,8 +75,8 @@ class PartitionTasks {
   TaskId deliver(std::uint32_t from, std::uint32_t to, TaskId message);
   /// Decodes: message -> slice.
   TaskId decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset);
-  /// Makes every node keep its own message and those that it receives from the nodes that encoded
-  /// them, for decode_gathered(). Call it before anything is encoded.
+  /// Makes every node keep its own message and the messages that other nodes encoded, for
+  /// decode_gathered(). Call it before anything is encoded.
   void gather_messages();
   /// Sum of all nodes' messages -> slice, after the tasks that write them on this node.
   TaskId decode_gathered(std::uint32_t node, std::span<const TaskId> messages);

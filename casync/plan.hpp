@@ -126,7 +126,7 @@ struct Plan {
   /// or rows of topologies(): "ring" stands for ring_gather and ring_reduce_scatter. With rows,
   /// gradients in codecs other than half precision go straight to the node that adds them up.
   std::string shards_by = std::string(kLibrary);
-  /// True if gathers and reductions are messages between nodes. Only these can be run.
+  /// True if gathers and reductions are messages between nodes. Only such plans can be run.
   bool shards_in_messages() const { return shards_by != kLibrary; }
   bool pipelining = true;  ///< off: see remove_pipelining() in rewrites.hpp
 };

@@ -27,7 +27,8 @@ const ScheduleRow* find_schedule(std::string_view name) {
   return found == schedule_rows().end() ? nullptr : *found;
 }
 
-/// "; did you mean 'fsdp'? ": suggests a row by its name in other frameworks, or by its spelling.
+/// Suggestion, such as "; did you mean 'fsdp'? ", of a row by its name in other frameworks, or by
+/// its spelling.
 std::string proposal(std::string_view name) {
   std::string small(name);
   std::ranges::transform(small, small.begin(), [](unsigned char c) {

@@ -164,7 +164,7 @@ static_assert(sizeof(Task) == 32);
 
 using TaskId = std::uint32_t;
 
-/// "None" among indices into a graph's tables.
+/// Index that stands for no entry of a graph's table.
 inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
 
 /// True for a Decode of the messages of all nodes.

@@ -89,7 +89,7 @@ struct TaskGraph {
   /// Load of computing tasks on their host.
   Computing computing = {};
 
-  /// Only in graphs to run (expand_to_run()); else empty.
+  /// Buffers and operands: set only in graphs to run (expand_to_run()).
   std::vector<Buffer> buffers = {};
   std::vector<Operands> operands = {};  ///< per task
 
@@ -116,7 +116,7 @@ struct TaskGraph {
   const Factor* factor_of(const Task& task) const {
     return task.gradient < first_factor ? nullptr : &factors[task.gradient - first_factor];
   }
-  /// By stage, the factors of an Encode or Decode with kFactors; empty for other tasks.
+  /// Factors, by stage, of an Encode or Decode with kFactors; empty for other tasks.
   std::span<const Factor> factors_of(const Task& task) const {
     return codes_factors(task) ? factors_of_unit(task.gradient) : std::span<const Factor>();
   }

@@ -24,7 +24,8 @@ struct BenchmarkLog {
   Measured measured = Measured::kCollective;
   Operation operation = Operation::kAllReduce;  ///< kCollective: the operation
   int ranks = 2;
-  /// (size in bytes, value) by increasing size; sizes of collectives are counted as in nccl-tests.
+  /// Rows as (size in bytes, value), by increasing size; sizes of collectives are counted as in
+  /// nccl-tests.
   std::vector<std::pair<std::int64_t, double>> rows;
 };
 

@@ -93,8 +93,8 @@ struct Cluster {
   std::vector<RackCosts> racks = {};      ///< lowest first; shared hosts need a host_link
   CardCosts cards = {};                   ///< have an effect with a host_link
   std::vector<SlowLink> slow_links = {};  ///< empty if there are racks
-  /// Set: every node is a site, `link` joins it to other sites, and gpus_per_node counts the GPUs
-  /// of all its machines. Excludes racks and a host_link.
+  /// If set, every node is a site, `link` joins it to other sites, and gpus_per_node counts the
+  /// GPUs of all its machines. Excludes racks and a host_link.
   std::optional<SiteCosts> site = {};
   /// True if the hosts are those of Profile::machine. LinkCosts::span of collectives is then set.
   bool of_machine = false;

@@ -102,7 +102,7 @@ class ShardCosts {
   const CollectiveCosts& gather() const { return gather_; }
   const CollectiveCosts& reduce_scatter() const { return reduce_scatter_; }
   const CollectiveCosts& all_to_all() const { return all_to_all_; }
-  /// See CollectiveCosts::diagnostic(); for all-gathers and reduce-scatters.
+  /// Diagnostics of all-gathers and reduce-scatters; see CollectiveCosts::diagnostic().
   std::string diagnostic(std::uint32_t nodes) const;
 
  private:

@@ -18,7 +18,7 @@ inline constexpr std::string_view kWhyDefault =
     "since no `profile` was given: take one for your GPU and network, such as h100-100g "
     "(estimated), or measure your machines with hipress-profile";
 
-/// "25 Gbit/s": a bandwidth in network units.
+/// Bandwidth in network units, such as "25 Gbit/s".
 std::string describe_bandwidth(double bytes_per_s);
 
 /// Origin of a profile's numbers, from its `source`: "measured", "derived", "estimated",

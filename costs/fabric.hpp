@@ -49,10 +49,11 @@ std::optional<std::uint32_t> nodes_of(const MachineHosts& hosts);
 /// Reads the other keys of such a file into `cluster`: name, racks, overlap and compute speeds.
 void read_fabric(const std::string& path, const Profile& profile, Cluster& cluster);
 
-/// "8 GPUs on one NVSwitch, a card of 400Gbit/s each".
+/// Description of a host, such as "8 GPUs on one NVSwitch, a card of 400Gbit/s each".
 std::string describe_host(const Machine& machine);
 
-/// "racks of 16 hosts 2:1 oversubscribed, of 64 hosts 1.5:1"; empty without racks.
+/// Description of the racks, such as "racks of 16 hosts 2:1 oversubscribed, of 64 hosts 1.5:1";
+/// empty without racks.
 std::string describe_racks(const Cluster& cluster);
 
 /// Sentence that compares an exchange between all pairs of `nodes` nodes with a ring, by the bytes

@@ -22,7 +22,7 @@ std::optional<Cluster> in_one_level(const Cluster& cluster);
 /// numbers of nodes, or nodes of a host that differ in speed.
 std::optional<Cluster> in_two_levels(const Cluster& cluster);
 
-/// The other of the two forms; unset if the cluster has only one.
+/// The cluster's other form: in_one_level() or in_two_levels(). Unset if it has only one form.
 std::optional<Cluster> in_other_levels(const Cluster& cluster);
 
 /// Cluster in which every GPU is a node: `cluster` itself if nodes have one GPU, else

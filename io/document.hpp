@@ -49,7 +49,7 @@ class Document {
   Document(std::string_view text);
   Document(std::string text);
   Document(std::initializer_list<Member> members);
-  /// Null if the optional is empty.
+  /// The optional's value; null if it is empty.
   template <class T>
   Document(const std::optional<T>& value) : Document() {
     if (value) *this = Document(*value);
@@ -76,7 +76,7 @@ class Document {
   std::optional<std::int64_t> integer() const;            ///< range of std::int64_t
   std::optional<std::uint64_t> unsigned_integer() const;  ///< range of std::uint64_t
 
-  /// "an object", "the number 3.5", "the text 'x'": for complaints.
+  /// Description for complaints: "an object", "the number 3.5", "the text 'x'".
   std::string describe() const;
 
   /// The member `name`; null if it is missing or this is not an object.

@@ -25,8 +25,8 @@ void abandon_work();
 /// result; requires InterruptScope::interrupted().
 [[noreturn]] void end_interrupted();
 
-/// During its lifetime, the first interrupt asks the work to stop early with its best result. At
-/// most one exists at a time.
+/// Scope in which the first interrupt asks the work to stop early with its best result. At most one
+/// scope exists at a time.
 class InterruptScope {
  public:
   InterruptScope();
@@ -36,7 +36,7 @@ class InterruptScope {
 
   /// True if an interrupt has arrived in the current scope, or else in the last one.
   static bool interrupted() { return flag().load(std::memory_order_relaxed); }
-  /// Flag behind interrupted(), for searches that take one.
+  /// Flag behind interrupted(), for searches that take a flag.
   static const std::atomic<bool>& flag();
 };
 

@@ -19,8 +19,8 @@ struct Described {
 /// Text for refusals: readable forms, and the command that makes one of any PyTorch model.
 std::string description_remedy();
 
-/// Refusal of a path or name in a known but unreadable form, with the command that converts it. To
-/// be appended to a complaint about a path that does not exist. Empty for unknown forms.
+/// Refusal of a path or name in a known but unreadable form, with the command that converts it. It
+/// follows a complaint about a path that does not exist. Empty for unknown forms.
 std::string other_form(const std::string& path);
 
 /// Reads Hugging Face's config.json, model.safetensors.index.json (with config.json or the files

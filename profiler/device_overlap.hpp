@@ -63,7 +63,7 @@ struct Transfers {
   /// Enqueues on the outbound stream: sends the first `bytes` of `memory`, and receives as many
   /// bytes after them.
   std::function<void(std::byte* memory, std::int64_t bytes)> exchange;
-  /// Called during a wait for transfers, and on its timeout, as in DeviceTimer::Lane.
+  /// Functions called during a wait for transfers, and on its timeout, as in DeviceTimer::Lane.
   std::function<void()> poll = {}, give_up = {};
   /// Minimum over all ranks: they must exchange equally often, and equally many bytes.
   std::function<std::int64_t(std::int64_t)> least = [](std::int64_t own) { return own; };

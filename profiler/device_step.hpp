@@ -8,7 +8,8 @@
 
 namespace hipress::profiler {
 
-/// Times of a step on one device: known computation beside a codec, transfers or both.
+/// Times of a step on one device: known computation beside a codec, beside transfers, or beside
+/// both.
 struct StepCheck {
   std::string name;  ///< mix and work beside it: "assumed_beside_codec"
   models::Mix mix = {};

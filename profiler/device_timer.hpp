@@ -30,7 +30,7 @@ class DeviceTimer {
     std::function<void()> give_up = {};
   };
 
-  /// Enqueues a lane's work and waits for it, without timing. For the first run, which loads
+  /// Enqueues a lane's work and waits for it, without timing. Meant for the first run, which loads
   /// kernels and makes connections.
   void run(const Lane& lane);
 

@@ -344,7 +344,7 @@ std::vector<std::int64_t> collective_sizes(const Sizes& large) {
 }
 
 /// Sizes for gathers and exchanges: collective_sizes(), with one more in each gap of a factor of 4.
-/// Above some size, gloo's take twice as long per byte.
+/// Above some size, gloo's collectives take twice as long per byte.
 std::vector<std::int64_t> shard_sizes(const Sizes& large) {
   std::vector<std::int64_t> sizes;
   for (const std::int64_t elements : collective_sizes(large)) {

@@ -53,7 +53,8 @@ struct Report {
   std::optional<double> predicted_exposed_s() const;
 };
 
-/// (predicted - measured) / measured; unset without a prediction, or unless `measured` is positive.
+/// Relative error: (predicted - measured) / measured. Unset without a prediction, or unless
+/// `measured` is positive.
 std::optional<double> relative_error(std::optional<double> predicted, double measured);
 
 /// Report of the measurement, without predictions, drift, notes and kinds.

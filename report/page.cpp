@@ -25,7 +25,7 @@ std::string text(const Json& object, std::string_view name) {
   return found == nullptr || found->text() == nullptr ? std::string() : *found->text();
 }
 
-/// "; compression is faster with 97 % probability"; empty if unknown.
+/// Clause such as "; compression is faster with 97 % probability"; empty if unknown.
 std::string probably(std::string_view what, std::optional<double> probability) {
   if (!probability) return {};
   constexpr double kMostSaid = 0.995;  // do not round to a certain 100 %

@@ -16,7 +16,7 @@ namespace hipress::requests {
 
 /// Progress of a request.
 struct Progress {
-  /// "search"; "plans" and "simulations" for sweeps; "iterations" for replays.
+  /// Name of the stage: "search"; "plans" and "simulations" for sweeps; "iterations" for replays.
   std::string_view stage;
   double share = 0;                   ///< completed share, from 0 to 1
   std::int64_t done = 0;              ///< plans, simulations or iterations so far

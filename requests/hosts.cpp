@@ -246,7 +246,8 @@ std::vector<HostsChange> changes_of(const PlanRequest& asked, const HostsAnswer&
   return changes;
 }
 
-/// "on 1 host it needs 95GB of a GPU's 80GB, 75GB of them for activations: …; "; empty if all fit.
+/// Clause such as "on 1 host it needs 95GB of a GPU's 80GB, 75GB of them for activations: …; ".
+/// Empty if the job fits on all numbers of hosts.
 std::string what_does_not_fit(const HostsAnswer& answer) {
   const auto fits = [&](const HostsRow& row) { return answer.fits(row); };
   const auto row = std::ranges::find_if_not(answer.rows, fits);

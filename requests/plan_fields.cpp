@@ -163,7 +163,7 @@ void refuse_beside_hosts(Fields& fields, const Cases& cases) {
   }
 }
 
-/// "adamw (two moments in fp32), …".
+/// Optimizers for help: "adamw (two moments in fp32), …".
 std::string describe_optimizers() {
   std::string text;
   for (const OptimizerRow& row : optimizers()) {

@@ -42,7 +42,7 @@ struct Planned {
   std::vector<std::string> in_words = {};                  ///< advice; empty: not requested
   std::string page = {};  ///< HTML, with `report` or `page` (requests/report.hpp)
 
-  /// Reason why `plan` is not the chosen one: "takes 12.0 % longer"; none: it is.
+  /// Reason why `plan` was not chosen: "takes 12.0 % longer". None if it was chosen.
   std::optional<std::string> why_not_chosen(const planner::ScheduledPlan& plan) const;
 };
 

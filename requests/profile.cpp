@@ -49,7 +49,7 @@ Part part_of(const ProfileRequest& request) {
   return request.anew == "cores" ? Part::kCores : Part::kLinks;
 }
 
-/// Numbers of a sample; empty without one. Throws io::InputError for an invalid file.
+/// Numbers of a sample; empty without a sample. Throws io::InputError for an invalid file.
 std::vector<float> read_sample(const std::string& path) {
   if (path.empty()) return {};
   const std::string bytes = io::read_file(path);

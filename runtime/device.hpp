@@ -56,7 +56,7 @@ class Device {
   /// Copies between any two places, on the device or on the host.
   virtual void copy(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   virtual void clear(void* memory, std::int64_t bytes, Stream stream) = 0;
-  /// x = (x / own_divisor + y) / sum_divisor in fp32; y may be null (zeros).
+  /// Enqueues a merge in fp32: x = (x / own_divisor + y) / sum_divisor; y may be null (zeros).
   virtual void merge(const float* y, std::int64_t elements, float* x, float own_divisor,
                      float sum_divisor, Stream stream) = 0;
   /// Enqueues computation of a class on row-major square matrices of n rows (a multiple of 64): the

@@ -81,7 +81,8 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void idle(std::unique_lock<std::mutex>& lock);
   void issue(std::uint32_t index);
   bool is_stepped_computation(std::uint32_t index) const;
-  /// Removes the computation that the device has reached from awaited_; returns it with its time.
+  /// Removes from awaited_ the computation that the device has reached, and returns it with its
+  /// time.
   std::vector<std::pair<std::uint32_t, Clock::time_point>> take_reached();
   /// Calls the mover; its errors then name the waiting task.
   template <class Work>

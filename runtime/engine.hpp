@@ -95,7 +95,7 @@ struct Tensor {
   std::int64_t elements = 0;
   models::Dtype type = models::Dtype::kFloat32;
   bool on_device = false;  ///< true: on the engine's GPU; false: on the host
-  /// On a GPU: recorded cudaEvent_t after which the values are valid; null: valid now.
+  /// Recorded cudaEvent_t after which values on a GPU are valid; null: they are valid now.
   void* event = nullptr;
 };
 

@@ -66,7 +66,7 @@ class Mover {
   /// Task that waits for other ranks, for errors that do not name one; kNoIndex if no task waits.
   virtual std::uint32_t waiting() const = 0;
 
-  /// Ends of a task's interval that the host measures; the device measures the others.
+  /// Ends of a task's interval that the host measures; the device measures the other ends.
   struct Measured {
     bool start = false, end = false;
   };

@@ -105,7 +105,7 @@ class Program {
   /// Duration of this rank's Forward.
   casync::Picoseconds forward() const { return forward_; }
 
-  /// "Encode fc6.weight[2] on node 1", for messages.
+  /// Name of a task in messages: "Encode fc6.weight[2] on node 1".
   std::string describe(const LocalTask& task) const;
 
  private:

@@ -47,8 +47,8 @@ class RankRuntime {
   /// graph has no Backward task for it here.
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
   /// Counterpart of gradient_ready() for stepped programs: waits until all predecessors of this
-  /// computation are done. Returns the time of that, or the earliest time if there are none. Throws
-  /// like wait().
+  /// computation are done. Returns the time at which the last one ended; the earliest time if there
+  /// are no predecessors. Throws like wait().
   virtual Clock::time_point await_computation(std::uint32_t index) = 0;
   /// Reports the interval in which that computation ran.
   virtual void computed(std::uint32_t index, const Interval& when) = 0;

@@ -266,7 +266,8 @@ class EventEngine {
   /// Event versions that do not end a task; no activity's version gets that high. kArrives: a
   /// message is ready to continue at one of its ends. kGetsCore: its thread there gets a core.
   static constexpr std::uint32_t kArrives = ~std::uint32_t{0}, kGetsCore = kArrives - 1;
-  /// kLeavesGroup: a collective leaves its network. kHasArrived: it has arrived.
+  /// More versions: kLeavesGroup: a collective leaves its network. kHasArrived: the collective has
+  /// arrived.
   static constexpr std::uint32_t kLeavesGroup = kGetsCore - 1, kHasArrived = kLeavesGroup - 1;
 
   void take(const Event& event) {

@@ -96,7 +96,7 @@ struct Saving {
   double p10 = 0, median = 0, p90 = 0;  ///< 1 − first/second; negative: it takes longer
   double probability = 0.5;             ///< probability that more than `margin` is saved
 };
-/// Equal responses without a margin have probability 0.5.
+/// Saving of `first` over `second`. Equal responses without a margin have probability 0.5.
 Saving saving(const Response& first, const Response& second, const costs::Spread& spread,
               double margin = 0);
 

@@ -55,8 +55,9 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   return size;
 }
 
-// With kBytesOfReplica for a simulation, 84 bytes per task. Measured: peak memory of sweeps, while
-// the graph was made, was 85 to 87 bytes per task (BERT-large, ps and ring of 64 unlike nodes).
+// Bytes of a graph's tasks: together with kBytesOfReplica for a simulation, 84 bytes per task.
+// Measured: peak memory of sweeps, while the graph was made, was 85 to 87 bytes per task
+// (BERT-large, ps and ring of 64 unlike nodes).
 double bytes_of_graph(double tasks) { return tasks * (kBytesKept - kBytesOfTimeline); }
 
 double bytes_of_simulation(double tasks) { return tasks * kBytesOfReplica; }

@@ -10,7 +10,7 @@ using casync::Picoseconds;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Per node, its computation: a chain, so tasks in order of ids are in order of time.
+/// Computation of each node. It is a chain, so tasks in order of ids are in order of time.
 std::vector<std::vector<TaskId>> chains(const TaskGraph& graph) {
   std::vector<std::vector<TaskId>> of_node(graph.representatives());
   for (TaskId id = 0; id < graph.tasks(); ++id) {

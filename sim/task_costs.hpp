@@ -25,9 +25,9 @@ class TaskCosts {
   /// Throws InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, split
-  /// across `gpus` GPUs. `divisor` is the graph's; `factors` are TaskGraph::factors_of(task). 0 for
-  /// a batched task: its leader bears the batch's cost. Throws InputError if the profile lacks
-  /// costs of that number of stages.
+  /// across `gpus` GPUs. `divisor` is that of the graph; `factors` are TaskGraph::factors_of(task).
+  /// 0 for a batched task: its leader bears the batch's cost. Throws InputError if the profile
+  /// lacks costs of that number of stages.
   Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor, std::uint32_t gpus = 1,
                          std::span<const casync::Factor> factors = {}) const;
   /// Time of an AllReduce over `nodes` nodes on an otherwise idle link: the library's time for the

@@ -113,8 +113,8 @@ class Tally {
     }
   }
 
-  /// Between hosts, a collective keeps both directions of the node's link busy; within a host, the
-  /// link between its GPUs.
+  /// Adds a collective's use. Between hosts, it keeps both directions of the node's link busy;
+  /// within a host, the link between the host's GPUs.
   void add_collective(const Task& task, NodeUse& node) {
     const costs::Cluster& cluster = scenario_.cluster;
     const auto [nodes, stride] = graph_.groups[task.group];

@@ -49,7 +49,7 @@ struct Utilisation {
 };
 
 /// Use of every resource in a simulated iteration; all zero for an iteration of zero length.
-/// `graph` and `result` are the scenario's; `result` must have its timeline. Throws
+/// `graph` and `result` belong to the scenario; `result` must have its timeline. Throws
 /// std::invalid_argument for the timeline of a different graph.
 Utilisation utilisation(const Scenario& scenario, const casync::TaskGraph& graph,
                         const Result& result);

@@ -19,7 +19,7 @@ namespace hipress::sim {
 /// for a task that takes longer than kLongest_s.
 class Works {
  public:
-  /// `divisor` is the graph's. `costs` and `cluster` must outlive this object.
+  /// `divisor` is that of the graph. `costs` and `cluster` must outlive this object.
   Works(const TaskCosts& costs, const costs::Cluster& cluster, std::uint32_t divisor);
 
   /// Work of a task: on a node of compute speed `speed`; for a Send, along `path`. `factors` as in

@@ -26,7 +26,7 @@ struct Outcome {
   casync::Picoseconds forward{};
   casync::Picoseconds compute{};
   std::int64_t tasks = 0;  ///< number of tasks of the whole graph
-  /// Empty if it was not computed.
+  /// Sensitivity of the iteration time; empty if it was not computed.
   std::optional<Sensitivity> sensitivity = {};
   bool operator==(const Outcome&) const = default;
 };

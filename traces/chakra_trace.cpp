@@ -59,7 +59,7 @@ void read_inputs(std::string_view message, TraceNode& node, InputShapes& shapes)
   }
 }
 
-/// Kind of communication by a node's attributes; empty for none.
+/// Kind of communication by a node's attributes; empty if the node does not communicate.
 std::string_view communication_in(std::uint64_t type, const Attributes& attributes) {
   if (type == chakra::kSendNode) return "send";
   if (type == chakra::kReceiveNode) return "receive";

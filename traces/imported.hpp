@@ -74,7 +74,7 @@ struct TracedStep {
   std::int64_t reduce_scatters = 0;
   std::int64_t gathered_elements = 0;  ///< output of all-gathers; 0: none or unknown
   std::int64_t collectives = 0;        ///< number of all collectives
-  /// Set if the step reduces to shards.
+  /// Sharding of the step; set if it reduces to shards.
   std::optional<ShardedStep> sharded = {};
 
   /// Elements of the buckets; empty if one is unknown or a gradient is sparse.
@@ -96,7 +96,7 @@ struct HeldCollectives {
 };
 
 struct Imported {
-  /// "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
+  /// Format of the file: "PyTorch profiler", "PyTorch execution trace" or "Chakra execution trace"
   std::string format = {};
   std::vector<TracedStep> steps = {};
   /// True if `steps` are iterations; else a single one stands for the whole trace.

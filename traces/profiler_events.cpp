@@ -41,7 +41,8 @@ bool is_of_gpus(std::string_view name) {
 constexpr std::string_view kProducts[] = {"aten::mm", "aten::bmm", "aten::matmul",
                                           "aten::linalg_qr"};
 
-/// Kind of an event by its category. Older profilers write other names, those without Kineto none.
+/// Kind of an event by its category. Older profilers write other names; profilers without Kineto
+/// write no category.
 enum class Category : std::uint8_t { kOperator, kKernel, kMemory, kCall, kOther };
 struct CategoryRow {
   std::string_view text;

@@ -191,7 +191,7 @@ bool ProfilerTrace::steps_between(const Pass& pass, const Pass& next) const {
   return at != optimizer_steps_.end() && at->begin < next.accumulates.front()->time.begin;
 }
 
-/// End of the optimizer steps that begin in that time, or its begin if there are none.
+/// End of the optimizer steps that begin in that time; the begin of that time if no step does.
 std::int64_t ProfilerTrace::after_optimizers(const Interval& time) const {
   std::int64_t end_ns = time.begin;
   auto at = std::ranges::lower_bound(optimizer_steps_, time.begin, {}, &Interval::begin);

@@ -270,7 +270,7 @@ void ProfilerTrace::find_forward() {
   forward_.shrink_to_fit();
 }
 
-/// Iterations, or the whole trace as one.
+/// Windows of the iterations, or one window for the whole trace.
 std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) const {
   if (!steps_.empty()) {
     // A step ends where the next one begins.

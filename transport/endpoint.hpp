@@ -100,17 +100,17 @@ class Exchange {
   /// Waits until all sends have left and all posted receives have arrived. Throws PeerError if that
   /// fails, or if no message arrives for JobOptions::timeout_s.
   virtual void finish() = 0;
-  /// Optional, between iterations: posts the next iteration's receives before begin(). Ranks that
-  /// have begun it can then send without waiting for this rank. Their messages may arrive early,
-  /// but are reported in begin() at the earliest. Does nothing after a failure, or if the transport
-  /// cannot withdraw posted receives when the exchange is destroyed.
+  /// Posts the next iteration's receives before begin(). This call is optional, and allowed between
+  /// iterations. Ranks that have begun it can then send without waiting for this rank. Their
+  /// messages may arrive early, but are reported in begin() at the earliest. Does nothing after a
+  /// failure, or if the transport cannot withdraw posted receives when the exchange is destroyed.
   virtual void post() = 0;
 };
 
 /// Addition of numbers of one type, for Collective. Transports know number types only through this.
 struct Addition {
   std::size_t value_bytes = 0;  ///< size of one number: 2 or 4
-  /// into[i] += other[i], rounded to the type. The two do not overlap.
+  /// Adds two arrays: into[i] += other[i], rounded to the type. The two do not overlap.
   void (*add)(void* into, const void* other, std::size_t values) = nullptr;
 };
 
@@ -151,7 +151,8 @@ class Collective {
   void all_reduce(std::span<float> values) {
     all_reduce(std::as_writable_bytes(values), kFloatAddition);
   }
-  /// Null if the transport has no such collectives. Lives as long as this object.
+  /// Collectives of sharded training; null if the transport has none. They live as long as this
+  /// object.
   virtual ShardCollectives* shards() = 0;
   /// Ends a call that waits on another thread, and thereby aborts the job. Has no effect if no call
   /// waits.
@@ -203,8 +204,9 @@ struct JobOptions {
   int size = 1;
   std::string job;   ///< unique id of the job, the same on every rank
   std::string plan;  ///< fingerprint of the plan; ranks whose fingerprints differ do not connect
-  /// "file:///shared/folder", "redis://host:port", "rediss://host:port" (TLS), or "local:NAME"
-  /// (threads). A Redis may have a user and a password: "redis://user:password@host:port".
+  /// Place where ranks meet: "file:///shared/folder", "redis://host:port", "rediss://host:port"
+  /// (TLS), or "local:NAME" (threads). A Redis may have a user and a password:
+  /// "redis://user:password@host:port".
   std::string rendezvous;
   std::string interface;  ///< network interface or address to bind to; empty: loopback
   /// Longest wait for a rank to connect or to send an awaited message. If a rank takes longer, the

@@ -42,7 +42,7 @@ class ExchangeHost {
   virtual void forget(std::uint32_t exchange) = 0;
   /// Error if this rank has left an exchange that `peer` goes on with; this rank is the culprit.
   virtual PeerError left_behind(int peer) const = 0;
-  /// After a failure: waits until the wire is closed.
+  /// Waits, after a failure, until the wire is closed.
   virtual void wait_closed() = 0;
   /// Aborts the job unless it has failed already; does not wait. Call it without holding an
   /// exchange's lock.

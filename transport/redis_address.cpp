@@ -85,7 +85,7 @@ RedisAddress parse_redis_address(std::string_view url) {
   RedisAddress address;
   address.tls = url.starts_with(kTls);
   std::string_view rest = url.substr((address.tls ? kTls : kPlain).size());
-  // The last '@': a password may contain others, although it should encode them as %40.
+  // Split at the last '@', as a password may contain others, although it should encode them as %40.
   if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
     take_user(rest.substr(0, at), address);
     rest = rest.substr(at + 1);

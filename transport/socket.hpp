@@ -37,9 +37,9 @@ struct Address {
   socklen_t length = 0;
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-  /// "10.0.0.1" or "fe00::1".
+  /// Host part: "10.0.0.1" or "fe00::1".
   std::string host() const;
-  /// "10.0.0.1:4711" or "[fe00::1]:4711".
+  /// Host and port: "10.0.0.1:4711" or "[fe00::1]:4711".
   std::string text() const;
 };
 

@@ -68,9 +68,9 @@ using TellAll = std::function<std::vector<std::string>(const std::string& mine)>
 class Wire {
  public:
   virtual ~Wire() = default;
-  /// Exposes memory as a window; open() opens a writer to one. Both may be called before and after
-  /// connect(). Slots are not negative; per peer, no two windows of one slot are exposed at the
-  /// same time.
+  /// Exposes memory as a window; open() opens a writer to such a window of a peer. Both may be
+  /// called before and after connect(). Slots are not negative; per peer, no two windows of one
+  /// slot are exposed at the same time.
   virtual std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) = 0;
   virtual std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) = 0;
   /// Creates a collective. All ranks call this together, once they are connected.

@@ -53,7 +53,7 @@ struct DecodeItem {
 /// Properties of a codec that do not depend on its parameters' values.
 struct CodecTraits {
   bool half_precision = false;  ///< fp16, bf16: topologies divide before they add
-  /// With half_precision, the element type of a message: messages can be added as arrays of it.
+  /// Element type of a message, with half_precision: messages can be added as arrays of this type.
   ValueType message_values = ValueType::kFloat32;
   int state_arrays = 0;         ///< arrays in State per role, with error feedback on
   bool error_feedback = false;  ///< on by default
@@ -84,8 +84,8 @@ class Codec {
   /// Size of a slice's message, in bytes; an upper bound if it varies with the data. A multiple of
   /// 4, monotone in `elements`, and 0 for 0 elements.
   virtual std::int64_t encoded_bytes(std::int64_t elements) const = 0;
-  /// Encodes every item. On CUDA it enqueues on `stream` and returns. Throws std::logic_error if
-  /// messages are additive, as decode() does: those exist for whole gradients only.
+  /// Encodes every item. On CUDA it enqueues on `stream` and returns. Like decode(), throws
+  /// std::logic_error if messages are additive: such messages exist for whole gradients only.
   virtual void encode(std::span<const EncodeItem> items, void* stream = nullptr) const = 0;
   /// Decodes every item. On the CPU, a message that is damaged or too short for its format throws
   /// std::runtime_error, and nothing outside `values` is written. On CUDA, the slice becomes NaN.
@@ -93,8 +93,8 @@ class Codec {
   /// Throws as decode() does if a message's length does not match its slice, and writes nothing.
   /// CPU only. Does nothing unless traits().varies.
   virtual void check_lengths(std::span<const DecodeItem> items) const;
-  /// Upper bound of the temporary GPU memory, in bytes, of encoding a slice, or of decoding
-  /// `messages` messages of one.
+  /// Upper bound of the temporary GPU memory, in bytes, that encoding a slice takes, or decoding
+  /// `messages` messages of a slice.
   virtual std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const;
   /// Completes a residual that an encode left half computed: `state.data` becomes the residual.
   virtual void settle(const State& state, std::int64_t elements, void* stream = nullptr) const;

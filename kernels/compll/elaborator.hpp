@@ -164,7 +164,7 @@ class Elaborator {
 
   void merge(NodeId condition, const Flow& yes, const Flow& no, Flow& flow, const Place& place);
 
-  /// condition ? yes : no, in the common type.
+  /// Value of `condition ? yes : no`, in the common type.
   Thing common(const Thing& yes, const Thing& no, NodeId condition, const Place& place);
 
   void run_return(const Statement& statement, Flow& flow);
@@ -258,7 +258,7 @@ class Elaborator {
 
   Thing map(const Expression& call);
 
-  /// apply() with random numbers drawn per element of a domain.
+  /// Runs apply() with random numbers drawn per element of a domain.
   Thing apply_over(int domain, const Thing& lambda, const std::vector<Thing>& arguments,
                    const Place& called);
 
@@ -353,7 +353,7 @@ class Elaborator {
   /// Evaluates the size of a block, and makes the program work on blocks of that size.
   NodeId block_size(const Expression& operand);
 
-  /// reduce(a, block, initial, f): one number per block.
+  /// Evaluates reduce(a, block, initial, f): one number per block.
   Thing reduce_blocks(const Expression& call);
 
   Thing spread(const Expression& call);

@@ -181,7 +181,7 @@ struct Domain {
   std::vector<NodeId> kept;  ///< values of the source kept for its elements
 };
 
-/// An array that is read at other indices than the current one.
+/// An array that is read at indices other than the current one.
 struct Array {
   int domain;
   NodeId element;

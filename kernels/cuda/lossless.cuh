@@ -143,7 +143,7 @@ struct Run {
 
 /// Shared memory of a thread block that measures a chunk.
 struct MeasureRoom {
-  /// Per warp; in the end, the first has the totals.
+  /// Counts per warp; in the end, the first warp's are the totals.
   std::uint32_t counts[kWarpsPerBlock][kSymbols];
   std::uint8_t present[kSymbols];  ///< symbols that occur, by ascending count
   std::uint8_t lengths[kSymbols];

@@ -359,7 +359,7 @@ class BlockDecoder {
     if (algorithm_.rotates()) rotate_block<F>(values, count);
   }
 
-  /// values = (values / own + words) / sum.
+  /// Adds words between two divisions: values = (values / own + words) / sum.
   template <class Words>
   HIPRESS_LANES void add(const Words& words, float* values, int count, const Divisor& own,
                          const Divisor& sum) const {

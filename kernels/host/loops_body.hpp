@@ -16,7 +16,7 @@ namespace hipress::kernels {
 
 // ---- decoding, merging and casting ----
 
-/// x = x / divisor, unless the divisor is 1.
+/// Divides the lanes: x = x / divisor, unless the divisor is 1.
 template <class F>
 HIPRESS_LANES void divide(Word<F>& word, const Divisor& divisor) {
   if (!divisor.divides) return;
@@ -59,7 +59,7 @@ struct RawReader {
   }
 };
 
-/// x = d, for a slice's elements starting at word `first_word`, written to `values`.
+/// Decodes a slice's elements, starting at word `first_word`: x = d, written to `values`.
 template <class F, class Reader>
 HIPRESS_LANES void overwrite(const Reader& reader, std::int64_t first_word, float* values,
                              std::int64_t elements) {

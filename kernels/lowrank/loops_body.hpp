@@ -86,7 +86,8 @@ __attribute__((noinline)) double dot_in_double(const float* line, const float* c
   return combine_lanes(lanes);
 }
 
-/// totals[c * stride + r] += lines[r] · (column c of a tile), for kRows rows and kColumns columns.
+/// Adds dot products: totals[c * stride + r] += lines[r] · (column c of a tile), for kRows rows and
+/// kColumns columns.
 template <class F, int kRows, int kColumns>
 HIPRESS_LANES void add_dots(const float* const* lines, const float* tile, std::int64_t padded,
                             double* totals, std::int64_t stride) {
@@ -162,8 +163,8 @@ void multiply(const Matrix& matrix, const float* factor, int rank, double* total
 
 // ---- Mᵀ·A ----
 
-/// sums[c * kTileColumns + j] += products of a group's rows, for kColumns columns of the factor and
-/// vectors of V from column j on.
+/// Adds the products of a group's rows to sums[c * kTileColumns + j], for kColumns columns of the
+/// factor and vectors of V starting at column j.
 template <class V, int kColumns, int kVectorsAtOnce>
 HIPRESS_LANES void add_group_at(const float* const (&lines)[kGroupRows],
                                 const float (*entries)[kGroupRows], std::int64_t j, float* sums) {
@@ -352,7 +353,7 @@ __attribute__((noinline)) void product_tile(const float* left, std::int64_t rows
   }
 }
 
-/// residual = v − own, clamped to finite floats.
+/// Computes residual = v − own, clamped to finite floats.
 template <class V>
 HIPRESS_LANES void keep_rest_at(const float* line, const float* own, float* residual) {
   V v, sent;

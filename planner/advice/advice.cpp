@@ -200,7 +200,7 @@ double bound(const Problem& problem, std::optional<double> known_s) {
 }
 
 /// Lower bound of all plans that the search could have returned; none, perhaps with a reason, if
-/// unknown. `of_search_s`: the search's own bound; 0: it has none.
+/// unknown. `of_search_s`: the search's own bound; 0: the search has no bound.
 std::optional<double> find_bound(const PreparedRequest& prepared, double of_search_s,
                                  std::optional<double> known_s, std::string& diagnostic) {
   if (!prepared.search.simulates || !prepared.searches()) return std::nullopt;
@@ -216,8 +216,8 @@ std::optional<double> find_bound(const PreparedRequest& prepared, double of_sear
   return prepared.other ? std::min(bound_s, bound(prepared.other->problem(), known_s)) : bound_s;
 }
 
-/// Reason why plans cannot be simulated: SeCoPa's formulas cover algorithms that no profile has
-/// costs for. Empty: they can.
+/// Reason why plans cannot be simulated; empty if they can. SeCoPa's formulas cover algorithms that
+/// no profile has costs for.
 std::string missing_costs(const PreparedRequest& prepared) {
   if (prepared.search.simulates || !prepared.searches()) return {};
   try {

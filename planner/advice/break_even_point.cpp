@@ -135,7 +135,7 @@ Request request_for(const PreparedRequest& prepared, std::int64_t evaluations) {
   return request;
 }
 
-/// Above 0 if compression saves more than the tolerance.
+/// Saving beyond the tolerance: above 0 if compression saves more than that.
 double margin(const Elsewhere& at, double tolerance) { return at.saving->median - tolerance; }
 
 double middle(const QuantityRow& quantity, double low, double high) {

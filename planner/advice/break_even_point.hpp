@@ -35,7 +35,7 @@ struct QuantityRow {
 std::span<const QuantityRow> quantities();
 /// Row of that name. Throws io::InputError, with the known names, for any other name.
 const QuantityRow& find_quantity(std::string_view name);
-/// "bandwidth, latency, …", for help.
+/// Names of all quantities, for help: "bandwidth, latency, …".
 std::string quantity_names();
 
 /// Advice for one value of a quantity, with plans made for that value.

@@ -25,7 +25,7 @@ constexpr std::string_view kRareSchedule = "local(steps=10)";
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-/// "of 963ms, computation twice as fast would save 4 %, the network 45 %, …".
+/// Gains in words: "of 963ms, computation twice as fast would save 4 %, the network 45 %, …".
 std::string describe(const std::vector<models::Gain>& gains, double iteration_s) {
   std::string text = fmt::format("of {}", io::format_duration(iteration_s));
   for (const models::Gain& gain : gains) {
@@ -73,7 +73,8 @@ std::string changed(double now_s, double then_s) {
   return fmt::format("{} ({:+.0f} %)", io::format_duration(then_s), 100 * change);
 }
 
-/// "twice the bandwidth, 20 Gbit/s: 99ms (-36 %) with compression, 140ms (-2 %) without: compress".
+/// Adds a sentence such as "twice the bandwidth, 20 Gbit/s: 99ms (-36 %) with compression, 140ms
+/// (-2 %) without: compress".
 void add_change(const std::string& what, const Elsewhere& at, const Comparison& now,
                 std::vector<std::string>& sentences) {
   if (!at.compressed_s || !at.uncompressed_s || !now.compressed || !now.uncompressed) return;

@@ -17,7 +17,7 @@
 namespace hipress::planner {
 namespace {
 
-// Least time for simulations beside the search, and the same if other processes keep the cores
+// Minimum time for simulations beside the search: usually, and if other processes keep the cores
 // busy. A longer budget of the search replaces both.
 constexpr double kLeastBeside_s = 2, kLeastBesideBusy_s = 5;
 constexpr double kNoEnd_s = 1e9;

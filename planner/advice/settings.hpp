@@ -38,8 +38,8 @@ Setting bucket_cap(const Problem& problem);
 /// or the same modules as an earlier rule.
 Setting fsdp_wrapping(const Problem& problem);
 
-/// "bucket_cap_mb 25, the default, is best: …" or "bucket_cap_mb 100 saves 3 % of …"; empty if
-/// only one value could be simulated.
+/// Sentence on the setting: "bucket_cap_mb 25, the default, is best: …" or "bucket_cap_mb 100 saves
+/// 3 % of …". Empty if only one value could be simulated.
 std::string describe(const Setting& setting);
 
 }  // namespace hipress::planner

@@ -40,7 +40,7 @@ struct PlanComparison {
 /// Compares two plans for the problem's model and nodes; their iteration_s may be unset.
 PlanComparison compare_plans(const Problem& problem, TimedPlan first, TimedPlan second);
 
-/// "64KiB, at most 1ms later, up to 256KiB", or "off".
+/// Rule in words: "64KiB, at most 1ms later, up to 256KiB", or "off".
 std::string describe(const casync::Aggregation& rule);
 
 }  // namespace hipress::planner

@@ -21,7 +21,7 @@ std::string sure(double probability) {
   return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
 }
 
-/// "30 to 44": a range of percentages, with decimals if they are small.
+/// Range of percentages, such as "30 to 44", with decimals if they are small.
 std::string range_of(const sim::Saving& saving) {
   constexpr double kSmall = 0.1;
   const bool small = std::max(std::abs(saving.p10), std::abs(saving.p90)) < kSmall;
@@ -39,7 +39,8 @@ std::string memory_text(std::int64_t bytes) {
   return io::format_amount(bytes, 3) + " of a GPU's memory";
 }
 
-/// "113ms (105ms to 122ms) an iteration", or "hsdp(shard=8) takes 1.27s (…) a step".
+/// Clause on the plan's time: "113ms (105ms to 122ms) an iteration", or "hsdp(shard=8) takes 1.27s
+/// (…) a step".
 std::string planned_time(const casync::Plan& plan, const Comparison& comparison) {
   const std::string time =
       with_interval(*comparison.planned_s, comparison.planned, comparison.spread);
@@ -48,7 +49,7 @@ std::string planned_time(const casync::Plan& plan, const Comparison& comparison)
   return fmt::format("{} takes {} a step", plan.schedule.text(), time);
 }
 
-/// "PyTorch DDP", "baseline all", for sentences.
+/// Name of a baseline in sentences: "PyTorch DDP", "baseline all".
 std::string title_of(const BaselineRow& row) {
   return row.title.empty() ? "baseline " + std::string(row.name) : std::string(row.title);
 }
@@ -58,8 +59,8 @@ std::string name_of(const Contender& rival) {
   return title_of(*find_baseline(rival.name));
 }
 
-/// ", and half precision alone would save 61ms", if the plan loses more than half precision does;
-/// empty if not, or if no plan in half precision was simulated.
+/// Clause ", and half precision alone would save 61ms", if the plan loses more than half precision
+/// does. Empty otherwise, and if no plan in half precision was simulated.
 std::string about_half_precision(const casync::Plan& plan, const Comparison& comparison,
                                  double rival_s) {
   const bool is_coarser =
@@ -88,8 +89,7 @@ std::string quoted(const std::string& value) {
   return value.find('(') == std::string::npos ? value : "'" + value + "'";
 }
 
-/// "`schedule` 'fsdp(reshard=8)' and `algorithm` int8block,int4block": the fields that make the
-/// plan.
+/// Fields that make the plan: "`schedule` 'fsdp(reshard=8)' and `algorithm` int8block,int4block".
 std::string fields_of(const casync::Plan& plan) {
   std::string names;
   for (const casync::Algorithm& one : plan.algorithms) {
@@ -99,7 +99,8 @@ std::string fields_of(const casync::Plan& plan) {
   return names.empty() ? schedule : schedule + " and `algorithm` " + quoted(names);
 }
 
-/// Options that make the rival the plan, in brackets; empty if none do, or none are needed.
+/// Options, in brackets, with which the rival would be the plan. Empty if no options do that, or no
+/// options are needed.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
   const bool runs = !rival.name.empty() && !find_baseline(rival.name)->title.empty();
   const casync::Plan& plan = rival.plan.plan;
@@ -191,7 +192,7 @@ Contender what_decides(const Problem& problem, const Comparison& comparison) {
           .response = today->response};
 }
 
-/// "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP": the plan's saving over its rival. If the
+/// Saving of the plan over its rival: "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP". If the
 /// rival is not the best plan without compression, also the saving over that plan.
 std::string savings(const Contender& rival, const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
@@ -389,8 +390,8 @@ std::vector<const Baseline*> by_time_s(const std::vector<Baseline>& baselines) {
   return sorted;
 }
 
-/// "; PyTorch DDP with its fp16 hook takes 143ms, less than this plan; PyTorch DDP takes 180ms":
-/// framework rows faster than the plan, then those that jobs of the kind run.
+/// Clauses on framework rows faster than the plan, then on those that jobs of the kind run: ";
+/// PyTorch DDP with its fp16 hook takes 143ms, less than this plan; PyTorch DDP takes 180ms".
 std::string about_others(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison, const std::string& said) {
   const Baseline* const today = comparison.today(problem);

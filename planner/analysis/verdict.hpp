@@ -31,8 +31,8 @@ struct Comparison {
   /// Fastest known plan without compression among those that frameworks run or that may be the
   /// plan.
   std::optional<Contender> uncompressed = {};
-  /// Fastest compressing baseline with allowed algorithms that the topology or the form of plan
-  /// file excludes.
+  /// Fastest compressing baseline whose algorithms are allowed, but which the topology or the form
+  /// of plan file excludes.
   std::optional<Contender> elsewhere = {};
   std::optional<TimedPlan> raw = {};         ///< fastest plan without compression that may be the
                                              ///< plan
@@ -55,7 +55,7 @@ struct Comparison {
 Comparison by_progress(const Problem& problem, const casync::Plan& plan, Comparison comparison);
 
 enum class Answer : std::uint8_t { kCompress, kDoNotCompress, kTooClose, kTooUncertain };
-/// "compress", "do not compress", "too close to call", "too uncertain".
+/// Text of an answer: "compress", "do not compress", "too close to call", "too uncertain".
 const char* to_string(Answer answer);
 
 /// Answer to the question of whether to compress, in one sentence.
@@ -95,22 +95,22 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
 /// they agree.
 std::string other_hardware(std::string_view source, std::string_view hardware);
 
-/// "reaches the loss that DDP has after 400 steps in 412 (404 to 425), 2.1 times as soon as PyTorch
-/// DDP (1.8 to 2.3); ", for a comparison by_progress(). Without a ratio: a note that learning was
-/// not measured, if the plan's algorithms are coarser than those known to learn as DDP does; else
-/// empty.
+/// Clause on learning for a comparison by_progress(): "reaches the loss that DDP has after 400
+/// steps in 412 (404 to 425), 2.1 times as soon as PyTorch DDP (1.8 to 2.3); ". Without a ratio: a
+/// note that learning was not measured, if the plan's algorithms are coarser than those known to
+/// learn as DDP does; else empty.
 std::string about_learning(const Problem& problem, const casync::Plan& plan,
                            const Comparison& comparison);
 
-/// "onebit (1 bit a value) for 12 of 38 gradients, the embedding (tok.weight) among them": the
-/// plan's compression, and where it costs most accuracy.
+/// Clause on the plan's compression, and where it costs most accuracy: "onebit (1 bit a value) for
+/// 12 of 38 gradients, the embedding (tok.weight) among them".
 std::string what_is_compressed(const Problem& problem, const casync::Plan& plan);
 
 /// True if the plan compresses anything beyond the casts of half-precision gradients. Sharded jobs
 /// compute in half precision, so casts do not count as compression there.
 bool compresses(const models::Model& model, const casync::Plan& plan);
 
-/// "121ms (110ms to 133ms)", with the 10–90 % interval if it is known.
+/// Time with its 10–90 % interval, if that is known: "121ms (110ms to 133ms)".
 std::string with_interval(double time_s, const std::optional<sim::Response>& response,
                           const costs::Spread& spread);
 

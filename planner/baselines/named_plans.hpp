@@ -52,7 +52,7 @@ bool is_searched(std::string_view name);
 /// Kind of job that a plan of that name is for; averaging for unknown names.
 JobKind kind_of_named_plan(std::string_view name);
 
-/// "best, threshold_262144, secopa, …", for help and errors.
+/// Names of all named plans, for help and errors: "best, threshold_262144, secopa, …".
 std::string named_plans();
 
 /// Extends plans::resolve_plan() by named plans for these machines. Other plans do not use the

@@ -39,7 +39,7 @@ class LeastCost {
 
   /// Least cost of one launch for x elements or more.
   double of(std::int64_t x) const;
-  /// Least cost of x elements within a larger launch, whose other elements each cost line().b.
+  /// Least cost of x elements within a larger launch, if each of its other elements costs line().b.
   double of_part(std::int64_t x) const;
   /// Line below all launches. B is the least cost per element.
   const Line& line() const { return line_; }
@@ -69,7 +69,8 @@ struct Form {
 };
 
 /// Lower bounds for raw messages and for each algorithm. Codec stages, and therefore factors, are
-/// not covered. The algorithms must outlive the result. Throws InputError if the profile lacks one.
+/// not covered. The algorithms must outlive the result. Throws InputError if the profile lacks an
+/// algorithm.
 std::vector<Form> forms_of(const Machines& machines,
                            const std::vector<casync::Algorithm>& algorithms,
                            const ReadyTimes& ready);

@@ -51,7 +51,8 @@ Visit least_of(const std::vector<Visit>& visits) {
 
 }  // namespace
 
-/// At every instant the resource serves the available visit with the longest tail.
+/// Runs the schedule: at every instant the resource serves the available visit with the longest
+/// tail.
 double preemptive_end(std::vector<Visit>& visits) {
   std::sort(visits.begin(), visits.end(),
             [](const Visit& a, const Visit& b) { return a.head < b.head; });
@@ -468,7 +469,7 @@ double VisitBound::end_of(const Part& part) {
   return end;
 }
 
-/// Among parts with equal bounds, those with more decisions come first.
+/// Order of the search: among parts with equal bounds, those with more decisions come first.
 bool VisitBound::is_later(const Part& a, const Part& b) {
   if (a.least != b.least) return a.least > b.least;
   return a.decided.size() < b.decided.size();

@@ -20,7 +20,7 @@ struct OptionWork {
   double end = 0;         ///< earliest end of the synchronisation
   double port_head = 0;   ///< from the gradient's ready time to the first message
   double port_tail = 0;   ///< from the last message's departure to the end
-  /// From the first node's ready time to the first codec work; merges wait for messages.
+  /// Time from the first node's ready time to the first codec work; merges wait for messages.
   double codec_head = 0;
   double own_head = 0;  ///< from the node's own ready time to its first codec work
   double codec_tail = 0;

@@ -46,8 +46,8 @@ struct Choices {
 /// gradients are raw or compressed in stages.
 Choices make_choices(const Problem& problem);
 
-/// Bulk rules that plans of the problem may have: off, then thresholds with longest waits. Only off
-/// if the problem allows no groups.
+/// Bulk rules that plans of the problem may have: off, then thresholds with longest waits. If the
+/// problem allows no groups, only off.
 std::vector<casync::Aggregation> bulk_rules(const Problem& problem);
 
 /// True if whole graphs are too large for repeated simulation. Only plans whose graphs fold

@@ -40,7 +40,7 @@ struct AccuracyOrder {
                                        std::string_view coarsest) const;
 };
 
-/// "none, lossless < fp16, bf16 < int8block, fp8block < …", for the built-in algorithms.
+/// Order of the built-in algorithms: "none, lossless < fp16, bf16 < int8block, fp8block < …".
 std::string describe_accuracy_order();
 
 /// Parses an order given on the command line. Each text is "tern.pse=terngrad" (the same place as

@@ -19,9 +19,9 @@ std::optional<costs::Cluster> as_collectives_see(const Machines& machines);
 /// a node instead of nodes that sum gradients over their GPUs first, or the reverse.
 class OtherLevels {
  public:
-  /// Null if there is no other level, or if plans for it cannot be simulated; `diagnostics` then
-  /// says why. Problem::machines must be given. The problem's model and profile must outlive the
-  /// result.
+  /// The problem with the GPUs at the other level. Null if there is no such level, or if plans for
+  /// it cannot be simulated; `diagnostics` then says why. Problem::machines must be given. The
+  /// problem's model and profile must outlive the result.
   static std::unique_ptr<const OtherLevels> of(const Problem& problem,
                                                std::vector<std::string>& diagnostics);
 

@@ -21,7 +21,7 @@ struct OptimizerRow {
   std::string_view help;
 };
 
-/// sgd, momentum, adamw …: adding one is one row.
+/// Table of optimizers: sgd, momentum, adamw … Adding one is one row.
 const std::vector<OptimizerRow>& optimizers();
 
 /// The row of that name; throws io::InputError that lists the names.

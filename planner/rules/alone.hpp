@@ -17,11 +17,11 @@ struct BaselineRow {
   /// a different row.
   casync::Plan (*make)(const Problem& problem);
   bool compresses = true;  ///< false: a topology that sends_raw_alone() can carry it too
-  /// Its topology for every problem; empty: the problem's.
+  /// Topology of the baseline for every problem; empty: the problem's.
   std::string_view topology = {};
   /// Uses the decisions of `make`, with the best bulk groups.
   bool grouped = false;
-  /// Its algorithm for every problem; empty: the problem's.
+  /// Algorithm of the baseline for every problem; empty: the problem's.
   std::string_view algorithm = {};
   /// True if `make` simulates many plans.
   bool searches = false;
@@ -34,7 +34,7 @@ struct BaselineRow {
   /// True if jobs run it by default; of several, the last that makes a plan counts.
   bool is_default = false;
 
-  /// True for a library's own collectives, whose nodes are GPUs: as_collectives_see().
+  /// True for a library's own collectives, whose nodes are GPUs (as_collectives_see()).
   bool is_collective() const { return !topology.empty(); }
   /// True for the job's kind; a library's collectives of averaging jobs serve all kinds.
   bool is_for(JobKind job) const {
@@ -42,8 +42,8 @@ struct BaselineRow {
   }
 };
 
-/// none, fp16, all, threshold_262144, secopa: each decides gradients on their own, without
-/// simulation, and is in every option set.
+/// Table of none, fp16, all, threshold_262144 and secopa. Each decides every gradient on its own,
+/// without simulation, and is in every option set.
 std::span<const BaselineRow> baselines();
 
 /// Plans of those rows, also used by other rows.

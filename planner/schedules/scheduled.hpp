@@ -51,7 +51,7 @@ std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double toleran
 /// Least GPU memory of a plan of the schedule: in half precision if that is allowed.
 StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule);
 
-/// "does not fit: 128GB of a GPU's 80GB".
+/// Reason against a plan that is too large: "does not fit: 128GB of a GPU's 80GB".
 std::string does_not_fit(std::int64_t bytes, std::int64_t memory_bytes);
 
 /// Throws the io::InputError for a GPU memory that is too small for every plan. The smallest plan

@@ -37,7 +37,7 @@ const SearchRow& search_for(const casync::Schedule& schedule, std::string_view n
 /// The row with that name; throws io::InputError that lists the names.
 const SearchRow& find_search(std::string_view name);
 
-/// "secopa", or several names with commas: for messages and help.
+/// Names of all searches with commas between them, for messages and help.
 std::string search_names();
 
 }  // namespace hipress::planner

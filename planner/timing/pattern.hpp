@@ -94,8 +94,8 @@ struct PatternKey {
 /// those of any other schedule.
 void require_countable(double picoseconds);
 
-/// sim::Works of identical nodes: the slowest node's, and for messages the path of most pairs if
-/// paths differ.
+/// Works (sim::Works) of identical nodes: all are as slow as the slowest. If paths differ, messages
+/// take the path of most pairs.
 class UnitWorks {
  public:
   /// The arguments must outlive it.

@@ -15,7 +15,7 @@ bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
   return std::tie(a.key.first, a.key.second, a.step) < std::tie(b.key.first, b.key.second, b.step);
 }
 
-/// Number of equal units at the beginning of both.
+/// Number of equal units at the beginning of both graphs.
 std::uint32_t common_units(const PatternGraph& a, const PatternGraph& b) {
   const auto differ = std::mismatch(a.units.begin(), a.units.end(), b.units.begin(), b.units.end());
   return static_cast<std::uint32_t>(differ.first - a.units.begin());

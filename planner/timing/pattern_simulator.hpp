@@ -62,7 +62,8 @@ struct TimelineState {
   struct Event {
     std::int64_t time;
     std::uint32_t unit;
-    /// With bit kArrival: its successors may start; else it leaves its resource.
+    /// Step with an event. With bit kArrival its successors may start; without it, the step leaves
+    /// its resource.
     std::uint32_t step;
     bool operator==(const Event&) const = default;
   };
@@ -106,7 +107,7 @@ struct TimelineState {
   std::uint32_t oldest = 0;  ///< all units before it are done
   std::array<Events, kEventSorts> events;
   std::vector<Queue> queues;  ///< by kind and representative
-  /// Per step of units `oldest` to `next`: predecessors not done.
+  /// Number of predecessors not done, per step of units `oldest` to `next`.
   std::vector<std::uint16_t> waits;
   std::vector<std::uint32_t> open;  ///< steps not done, per unit of these
   std::int64_t codec_left = 0,
