@@ -439,7 +439,7 @@ class LayoutMaker {
   std::vector<std::uint32_t> order_;
   std::vector<std::uint32_t> position_;  // per gradient: place in order_
   std::vector<std::vector<std::uint32_t>> groups_;
-  std::vector<std::string> layers_;  // of a sharded schedule: names of its parts
+  std::vector<std::string> layers_;  // names of the parts of a sharded schedule
 };
 
 }  // namespace
@@ -479,7 +479,7 @@ std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
                                        std::span<const Groupable> gradients) {
   /// A group that more gradients may join.
   struct OpenGroup {
-    std::uint32_t first = kNoIndex;  ///< its first member's place
+    std::uint32_t first = kNoIndex;  ///< place of its first member
     std::int64_t bytes = 0;
   };
   constexpr std::size_t kAlgorithms = 256;

@@ -103,7 +103,7 @@ struct Plan {
   /// nodes in turn, so that all network cards of the host are used. With 1, every ring leaves it by
   /// its last node.
   std::uint32_t rails = 1;
-  std::vector<Algorithm> algorithms;  ///< at most 127
+  std::vector<Algorithm> algorithms;  ///< at most 127 algorithms
   std::vector<Decision> decisions;    ///< one per gradient, in input order
   std::string raw_topology = {};      ///< topology of raw gradients (rule: topologies_of()); empty:
                                       ///< Topology::dense of `topology` if set, else `topology`
@@ -112,7 +112,7 @@ struct Plan {
   /// Bulk groups made by hand, as input indices. `bulk` groups all other gradients.
   std::vector<std::vector<std::uint32_t>> bulk_groups = {};
   Aggregation batch = {};  ///< batches of Encode, Decode and Merge; sizes in fp32 bytes of slices
-  Schedule schedule = {};  ///< when which gradients are synchronised
+  Schedule schedule = {};  ///< schedule: when which gradients are synchronised
   /// Sharded schedules: the algorithm in which parameters are gathered, per gradient in input
   /// order, as in Decision::algorithm. Empty: raw.
   std::vector<std::int8_t> gathers = {};

@@ -395,7 +395,7 @@ class ShardedExpansion {
   Ids computed_;
   Ids last_gather_, last_reduction_, last_mean_;  // last collective of each communicator
   Ids last_shard_;                                // the end of the last reduction
-  Ids first_use_;                                 // before the first layer of a step
+  Ids first_use_;                                 // tasks before the first layer of a step
   std::size_t gathered_ = 0;                      // number of gathers in all steps
   std::vector<Ids>
       used_;  // the last tasks that use layers, in the order in which they are gathered

@@ -76,7 +76,7 @@ enum class Resource : std::uint8_t {
 struct KindRow {
   const char* name;
   Resource resource;
-  const char* lane;  ///< in traces
+  const char* lane;  ///< name of the kind's lane in traces
   bool from_others;  ///< its end depends on other nodes, too
 };
 inline constexpr std::array<KindRow, kKinds> kKindRows{{

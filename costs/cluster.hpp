@@ -34,7 +34,7 @@ struct RackCosts {
   /// Ratio of the bandwidth from the level below (n·B at the lowest) to that of a rack's uplink.
   /// The downlink has the bandwidth of the uplink.
   double oversubscription = 1;
-  double latency_s = 0;  ///< between racks, in addition to the levels below
+  double latency_s = 0;  ///< latency between racks, in addition to that of the levels below
   bool operator==(const RackCosts&) const = default;
 };
 

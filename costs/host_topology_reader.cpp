@@ -298,7 +298,8 @@ class DumpReader {
   static const char* network_of(const XMLElement* device, const XMLElement& net) {
     struct Row {
       std::string_view vendor, device, device_class;  ///< prefixes
-      bool gpu_direct;                                ///< only if GPU memory can be read directly
+      bool gpu_direct;                                ///< counts only if GPU memory can be read
+                                                      ///< directly
       const char* network;
     };
     static constexpr std::array<Row, 4> kRows = {{

@@ -21,7 +21,7 @@ struct GpuGeneration {
 struct FabricKind {
   const char* name;  ///< "nvswitch"
   const char* help;
-  const char* joins;       ///< in a sentence: "on one NVSwitch"
+  const char* joins;       ///< words in a sentence: "on one NVSwitch"
   bool is_nvlink;          ///< true: stores of 128 bytes arrive whole, as protocol LL128 needs
   bool switch_multicasts;  ///< the switch sums and copies (NVLS), if the GPUs support it
 };
@@ -44,7 +44,7 @@ struct NetworkKind {
 /// Library of a job's collectives.
 enum class Library : std::uint8_t {
   kNccl,
-  kGloo,  ///< for tensors in the host's memory, as PyTorch uses it for jobs on CPUs
+  kGloo,  ///< library for tensors in the host's memory, as PyTorch uses it for jobs on CPUs
 };
 
 /// Data sheet of a host with GPUs: machines/NAME.yaml, schema hipress.machine/1

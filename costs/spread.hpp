@@ -22,7 +22,7 @@ inline constexpr double kMaxSpread = 2;
 struct Probes {
   double copy = 0;       ///< memory, read and written once each
   double codec = 0;      ///< gradient bytes through onebit's encode
-  double transport = 0;  ///< from one rank to another, over the transport
+  double transport = 0;  ///< rate from one rank to another, over the transport
   bool operator==(const Probes&) const = default;
 };
 

@@ -11,7 +11,7 @@ namespace hipress::models {
 
 /// Model from a description, such as a config.json.
 struct Described {
-  Model model;                         ///< with shapes, without times
+  Model model;                         ///< model with shapes, without times
   std::string_view form;               ///< "config.json of Hugging Face"
   std::vector<std::string> said = {};  ///< sentences on data that the form lacks
 };

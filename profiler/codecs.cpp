@@ -47,7 +47,8 @@ bool divides(std::int64_t elements) {
 /// Together the slices exceed any cache, so a message is no longer cached when it is decoded.
 std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   constexpr std::int64_t kLargestOfMany = std::int64_t{1} << 24;
-  constexpr std::int64_t kElements = std::int64_t{1} << 22, kMaxSlices = 512;  // of each size
+  // total elements, and most slices, of each size
+  constexpr std::int64_t kElements = std::int64_t{1} << 22, kMaxSlices = 512;
   std::vector<std::vector<CodedSlice>> all(1);
   for (const std::int64_t elements : codec_sizes(effort)) {
     const auto slices = std::clamp<std::int64_t>(kElements / elements, 1, kMaxSlices);

@@ -13,7 +13,7 @@ namespace hipress::profiler {
 struct StepCheck {
   std::string name;  ///< mix and work beside it: "assumed_beside_codec"
   models::Mix mix = {};
-  double measured_s = 0;   ///< from the common start to the end of the last
+  double measured_s = 0;   ///< time from the common start to the end of the last work
   double predicted_s = 0;  ///< simulated with the overlap factors
   double unslowed_s = 0;   ///< simulated without slowdown
 };

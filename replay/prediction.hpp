@@ -25,7 +25,7 @@ struct PredictionOptions {
 };
 
 struct Prediction {
-  sim::Result result;  ///< with its timeline
+  sim::Result result;  ///< result with its timeline
   sim::Interval interval;
   std::string differs;  ///< Comparable::differs
 };

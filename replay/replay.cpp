@@ -347,7 +347,7 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
       return running->run();
     });
   } catch (const VerificationError&) {
-    throw;  // the same on every rank
+    throw;  // every rank throws the same error
   } catch (const transport::PeerError& error) {
     endpoint.abort(error.culprit, error.what());
     throw;

@@ -40,7 +40,8 @@ struct Report {
     std::optional<bool> within_interval(double measured_s) const;
   };
   std::optional<Predicted> predicted;  ///< unset without a profile
-  std::optional<Predicted> reprobed;   ///< with costs scaled by `drift`; unset unless requested
+  std::optional<Predicted> reprobed;   ///< prediction with costs scaled by `drift`; unset unless
+                                       ///< requested
   std::optional<Drift> drift;      ///< drift since the profile; unset if the profile has no probes
   bool drifted = false;            ///< the speed differs from the profile's, or varied meanwhile
   std::vector<std::string> notes;  ///< caveats of the comparison, as sentences

@@ -123,7 +123,8 @@ std::string escape_script(std::string_view json) {
 std::string cut_text(std::string_view text, const TextRoom& room) {
   if (text.size() <= room.bytes) return std::string(text);
   std::size_t end = room.bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // to its start
+  // Go back to the start of the character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return fmt::format("{}… (and {} bytes more)", text.substr(0, end), text.size() - end);
 }
 

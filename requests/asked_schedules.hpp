@@ -28,7 +28,7 @@ struct LeftOutSchedule {
 };
 
 struct AskedSchedules {
-  std::vector<AskedSchedule> schedules;  ///< not empty
+  std::vector<AskedSchedule> schedules;  ///< never empty
   std::vector<LeftOutSchedule> left_out;
 };
 

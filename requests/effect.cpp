@@ -94,7 +94,7 @@ void move_hosts(Cluster& cluster) {
 constexpr Key<Cluster> kClusterKeys[] = {
     {"link.burst",
      [](Cluster& c) {
-       if (costs::is_hierarchical(c)) return;  // these have no bursts
+       if (costs::is_hierarchical(c)) return;  // such clusters have no bursts
        std::int64_t& burst = link_of(c).burst_bytes;
        burst = burst > 0 ? 0 : 1 << 20;
      }},

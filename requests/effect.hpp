@@ -29,7 +29,7 @@ struct Effect {
   const SimulateRequest& request;
   const sim::Scenario& scenario;
   const casync::TaskGraph& graph;  ///< graph of the scenario
-  const sim::Result& result;       ///< with its timeline
+  const sim::Result& result;       ///< result with its timeline
   std::uint32_t most_tasks = 0;
   std::string unchecked = {};  ///< fields that were not checked
 };

@@ -34,7 +34,7 @@ struct Hooks {
   std::function<void(const Progress& progress)> progress = {};
   /// Called after all checks, before a search that an interrupt ends with the best plan so far.
   std::function<void()> optimises = {};
-  std::function<void()> stage_done = {};  ///< after the last progress of a stage
+  std::function<void()> stage_done = {};  ///< called after the last progress of a stage
   /// Set from outside; must stay valid until the request is answered. A search that optimises then
   /// ends with the best plan so far. Everything else throws Interrupted at the next check.
   io::InterruptFlag interrupted = {};

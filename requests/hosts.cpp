@@ -44,9 +44,8 @@ constexpr ScheduleRow kSchedules[] = {
 std::string today_of(const PlanRequest& request, std::uint32_t hosts) {
   if (!request.today.empty()) return request.today;
   std::string schedule = request.schedules.empty() ? "ddp" : request.schedules.front();
-  if (schedule == "hsdp" && hosts == 1)
-    schedule = "fsdp";  // on one host, its shards are all
-                        // shards
+  // The shards of the only host are all shards.
+  if (schedule == "hsdp" && hosts == 1) schedule = "fsdp";
   const auto* const row = std::ranges::find(kSchedules, schedule, &ScheduleRow::schedule);
   if (row == std::end(kSchedules)) {
     throw io::InputError(fmt::format(

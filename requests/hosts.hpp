@@ -20,7 +20,7 @@ struct HostsRow {
   /// host in the first row; 1 in the first row.
   double added = 1;
   double efficiency = 1;      ///< throughput per host, relative to that in the first row
-  std::string bound_by = {};  ///< as models::bound_by(); empty: the graph is too large
+  std::string bound_by = {};  ///< models::bound_by() of the job; empty: the graph is too large
   /// Memory of a GPU, in bytes: StateMemory::total(), and activations (0: unknown).
   std::int64_t state_bytes = 0, activation_bytes = 0;
 

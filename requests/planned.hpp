@@ -33,11 +33,11 @@ struct ScheduleRows {
 
 /// A plan with its results.
 struct Planned {
-  PlanRequest request;  ///< with the chosen rule for layers
+  PlanRequest request;  ///< request with the chosen rule for layers
   std::unique_ptr<planner::PreparedRequest> prepared;
   planner::Advice advice;
   std::optional<ScheduleRows> schedules = {};  ///< none: only ddp, without a comparison
-  std::optional<models::Traced> traced = {};   ///< for the job that the model was made from
+  std::optional<models::Traced> traced = {};   ///< step of the job that the model was made from
   std::optional<planner::BreakEvenPoint> break_even = {};  ///< none: not requested
   std::vector<std::string> in_words = {};                  ///< advice; empty: not requested
   std::string page = {};  ///< HTML, with `report` or `page` (requests/report.hpp)

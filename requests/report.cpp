@@ -117,7 +117,7 @@ Json errors_json(const PilotPictures& pictures, const models::Model& model) {
   const std::size_t count = std::min(shown.size(), kMostErrors);
   std::ranges::stable_sort(shown, std::greater(), &models::Gradient::elements);
   shown.resize(count);
-  std::ranges::sort(shown);  // as the model has them
+  std::ranges::sort(shown);  // restore the model's order
   Json plans = Json::list(), names = Json::list(), rows = Json::list();
   for (const auto& [plan, errors] : pictures.errors) plans.push_back(plan);
   for (const models::Gradient* gradient : shown) {

@@ -14,7 +14,7 @@ namespace hipress::requests {
 /// Limits on the contents of a page.
 struct PageRoom {
   std::size_t spans = 4000;      ///< spans of the timeline (report/spans.hpp)
-  std::size_t gradients = 4000;  ///< in the table
+  std::size_t gradients = 4000;  ///< rows of the table
   std::size_t runs = 120;        ///< runs of the critical path (report/path_runs.hpp)
   report::TextRoom texts = {};   ///< lengths of names, notes and sentences
   PageRoom halved() const;

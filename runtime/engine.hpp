@@ -218,7 +218,7 @@ class Engine {
     std::uint32_t unit = 0;
     std::span<float> memory;            ///< its part of the unit's memory
     Tensor tensor;                      ///< last submitted tensor
-    std::byte* staging = nullptr;       ///< with a GPU: pinned memory for its values
+    std::byte* staging = nullptr;       ///< pinned memory for its values, with a GPU
     std::shared_ptr<Work::State> work;  ///< pending work, or null
     bool finite = true;                 ///< its last mean was finite
     bool revocable = false;             ///< its last iteration can be undone

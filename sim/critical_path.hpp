@@ -19,7 +19,7 @@ std::vector<casync::TaskId> critical_path(const casync::TaskGraph& graph,
 /// Time of a path by kind of task, and between tasks.
 struct PathTimes {
   std::array<casync::Picoseconds, casync::kKinds> by_kind{};
-  casync::Picoseconds wire{};  ///< between a Send and its Recv
+  casync::Picoseconds wire{};  ///< time between a Send and its Recv
 };
 
 /// Times of a critical path from `begin` to the end of its last task; their sum is that span. With

@@ -60,11 +60,11 @@ struct Core {
 
     double weight_of(const Task& send) const { return weights[casync::interrupts(send)]; }
   };
-  std::array<PathCosts, costs::kPaths> paths;  // only of paths that the cluster has
+  std::array<PathCosts, costs::kPaths> paths;  // set only for paths that the cluster has
   Works works;
   bool hierarchical;
   bool shared_cores;
-  const casync::Computing& computing;  // its use of shared cores and memory
+  const casync::Computing& computing;  // the graph's use of shared cores and memory
   bool overlaps;                       // concurrent activities on a node slow each other
   bool one_path = !hierarchical && cluster.slow_links.empty();  // all messages have the same path
   bool undisturbed = !shared_cores && !overlaps;  // tasks run at full speed, except on shared links
@@ -559,13 +559,14 @@ class EventEngine {
   std::vector<TaskId> for_a_core_;  // messages that became ready for a thread at this instant
   std::vector<Stream> streams_;
   std::vector<GroupLink> group_links_;              // per representative: between hosts, and within
-  std::vector<TaskId> ready_groups_, left_groups_;  // of this instant
+  std::vector<TaskId> ready_groups_, left_groups_;  // collectives that became ready, or left, at
+                                                    // this instant
   // Sharded schedules, per representative: time computed so far, and the running task's start.
   std::vector<std::int64_t> computed_, computing_since_;
   std::vector<std::uint32_t> waiting_;  // number of unfinished predecessors
   Touched touched_;
   std::uint32_t done_ = 0;
-  bool forward_ended_ = false;  // on at least one node
+  bool forward_ended_ = false;  // the forward pass has ended on at least one node
 };
 
 }  // namespace hipress::sim

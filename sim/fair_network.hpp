@@ -38,7 +38,7 @@ class FairLinks {
   Core& core_;
   std::vector<Link> nodes_;  // the host link if there is one, else the link
   std::vector<Link> hosts_;  // the link, or one per card, if there is a host link
-  std::vector<Link> racks_;  // of all levels, the lowest first
+  std::vector<Link> racks_;  // links of all levels, the lowest first
   std::vector<std::uint32_t> racks_below_;
   std::vector<Link> slow_links_;  // `out` goes from the first host to the second
   Bursts bursts_;                 // egresses, then ingresses

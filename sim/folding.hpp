@@ -11,9 +11,9 @@ namespace hipress::sim {
 
 /// Choice of when to fold a scenario's graph (casync/folding.hpp).
 enum class Fold : std::uint8_t {
-  kExactly,  ///< only if folding changes no time
+  kExactly,  ///< fold only if that changes no time
   kNever,
-  kAlways,  ///< also if slices are unequal, with bounds on the error
+  kAlways,  ///< fold also if slices are unequal, with bounds on the error
 };
 Fold parse_fold(std::string_view name);  ///< auto, never, always; InputError lists them
 

@@ -21,7 +21,7 @@ constexpr double kBytesOfChanged = 30;
 // and its timeline. On top of them, each replica has a count of predecessors and queues. With
 // iterations back to back it has a timeline, too.
 constexpr double kBytesKept = 60;
-constexpr double kBytesOfTimeline = 16;  // of these: start and end
+constexpr double kBytesOfTimeline = 16;  // part of these: start and end
 constexpr double kBytesOfReplica = 40;
 // Bytes per gradient and node: for the task after which the gradient is ready; or for that task and
 // those that end on the node, which the next iteration or the node's GPUs wait for.

@@ -15,7 +15,7 @@ namespace hipress::sim {
 /// simulates again.
 struct Scenario {
   models::Model model;
-  casync::Plan plan;  ///< for this model and the cluster's number of nodes
+  casync::Plan plan;  ///< plan for this model and the cluster's number of nodes
   costs::Profile profile;
   costs::Cluster cluster;
   Network network = Network::kFair;

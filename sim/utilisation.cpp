@@ -218,7 +218,7 @@ class Tally {
           hop.bandwidth == link.bandwidth ? work : work * (link.bandwidth / hop.bandwidth);
     }
     const std::uint32_t receiver = graph_.representative(graph_.peer(send));
-    if (send.kind == Kind::kAllReduce) return;  // its use of shared cores is unknown
+    if (send.kind == Kind::kAllReduce) return;  // an all-reduce's use of shared cores is unknown
     const double core_work = 1e12 * link.core_s(bytes, casync::interrupts(send));
     add_cores(send.node, core_work / 2);
     add_cores(receiver, core_work / 2);
@@ -256,7 +256,7 @@ class Tally {
   const Result& result_;
   const TaskCosts costs_;
   const Works works_;
-  const costs::LinkCosts ring_;  // of all-reduces
+  const costs::LinkCosts ring_;  // link of all-reduces
   const costs::HostPairs slow_links_;
   std::vector<std::uint32_t> racks_below_;
   std::map<std::uint32_t, double> core_work_;  // per host, core-picoseconds; empty: not shared

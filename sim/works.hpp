@@ -69,7 +69,7 @@ class Works {
   /// Work of an AllGather, ReduceScatter or AllToAll.
   struct OfGroup {
     std::int64_t on_link = 0;  ///< exclusive use of the link
-    std::int64_t latency = 0;  ///< from then until its end
+    std::int64_t latency = 0;  ///< time from then until its end
   };
   OfGroup of_group(const casync::Task& task, std::uint32_t nodes,
                    const costs::LinkCosts& link) const {
@@ -117,7 +117,7 @@ class Works {
   const TaskCosts& costs_;
   const costs::Cluster& cluster_;
   std::uint32_t divisor_;
-  std::array<OnPath, costs::kPaths> paths_;  // those that the cluster has
+  std::array<OnPath, costs::kPaths> paths_;  // set for paths that the cluster has
   costs::LinkCosts ring_;
   double ranks_per_core_;
 };

@@ -52,7 +52,7 @@ struct SweepRow {
   casync::Picoseconds compute{};
   casync::Picoseconds synchronisation{};
   double speedup = 1;                           ///< iteration time of plan `none` / this one
-  std::optional<double> speedup_over_ddp = {};  ///< for plan `ddp`; empty: no such plan
+  std::optional<double> speedup_over_ddp = {};  ///< speed-up over plan `ddp`; empty: no such plan
   std::int64_t tasks = 0;                       ///< number of tasks of the whole, unfolded graph
   /// Percentiles of the iteration time, in seconds, over the spread of the profile's costs; empty
   /// if not requested.

@@ -45,7 +45,7 @@ struct ShardedStep {
 /// Parameters gathered together, whose gradients are reduced together.
 struct ShardedLayer {
   std::string name = {};
-  std::int64_t elements = 0;                              ///< without padding, if known
+  std::int64_t elements = 0;                              ///< elements without padding, if known
   std::vector<std::vector<std::int64_t>> gradients = {};  ///< shapes; empty: unknown
   std::string gathered_dtype = {}, reduced_dtype = {};
   int forward_gathers = 0, backward_gathers = 0;  ///< number per step

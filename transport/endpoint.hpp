@@ -232,7 +232,7 @@ struct JobOptions {
 
 /// Upper bound of the files and sockets that one rank has open.
 struct Descriptors {
-  std::int64_t connected = 0;   ///< while its endpoint exists
+  std::int64_t connected = 0;   ///< number while its endpoint exists
   std::int64_t collective = 0;  ///< additional ones per collective
   /// Additional ones while it connects, for peers that have not authenticated yet. With fewer left,
   /// such peers are turned away sooner.

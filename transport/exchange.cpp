@@ -92,7 +92,8 @@ void ExchangeState::begin(std::uint64_t iteration) {
     {
       const std::unique_lock delivering(delivery_);  // early messages are reported first
       start(iteration);
-      send_to_all(RecordType::kBegin, iteration, begun_);  // before sends that early ones trigger
+      send_to_all(RecordType::kBegin, iteration, begun_);  // precedes the sends that early messages
+                                                           // trigger
       deliver_early();
     }
     const std::lock_guard lock(mutex_);

@@ -87,7 +87,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
     Outgoing message;
     std::unique_ptr<Writer> writer;  ///< null: the message always fits into the ring
     std::uint64_t capacity = 0;      ///< longest message its receiver accepts
-    bool sent = false;               ///< in this iteration
+    bool sent = false;               ///< sent in this iteration
     int puts = 0;                    ///< number of puts through `writer` that have not been waited
                                      ///< for
   };
@@ -163,8 +163,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool defined_ = false;
-  bool active_ = false;   ///< between begin() and finish()
-  bool posted_ = false;   ///< between post() and begin()
+  bool active_ = false;   ///< true between begin() and finish()
+  bool posted_ = false;   ///< true between post() and begin()
   bool retired_ = false;  ///< retire() has been called
   std::uint64_t iteration_ = 0;
   std::uint64_t begun_ = 0;  ///< number of iterations this rank has begun

@@ -170,7 +170,8 @@ std::uint64_t job_hash(const JobOptions& options) {
 }
 
 void refuse(const JobOptions& options, const std::string& reason) noexcept {
-  constexpr double kLongest_s = 5;  // for an unresponsive rendezvous and for late ranks
+  constexpr double kLongest_s = 5;  // longest wait for an unresponsive rendezvous and for late
+                                    // ranks
   try {
     JobOptions shortly = options;
     shortly.timeout_s = std::clamp(options.timeout_s, kMinTimeout_s, kLongest_s);

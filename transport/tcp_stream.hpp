@@ -77,7 +77,7 @@ class OutStream {
   std::condition_variable changed_;
   Socket socket_;
   std::function<void()> wants_room_;
-  std::deque<Frame> waiting_;  ///< only the first may be partly sent
+  std::deque<Frame> waiting_;  ///< only the first frame may be partly sent
   bool over_ = false;
 };
 

@@ -150,7 +150,7 @@ struct Traffic {
   double decode = 0;
   double decode_add = 0;
   int encode_kernels = 1;
-  int decode_kernels = 1;  ///< also the number for a decode-and-add
+  int decode_kernels = 1;  ///< number for a decode, and for a decode-and-add
 };
 
 /// One row per algorithm: drives command lines, documentation, tests and benchmarks.
@@ -160,14 +160,14 @@ struct AlgorithmRow {
   /// Rank by loss of precision, from kFinest (half precision) to kCoarsest; 0 if lossless or
   /// unknown, as for users' programs.
   int coarseness = 0;
-  Traffic traffic;  ///< with default parameters; all 0 if unknown
+  Traffic traffic;  ///< traffic with default parameters; all 0 if unknown
   std::string_view help;
   std::vector<Parameter> parameters;
   /// Makes the codec; `values` holds every parameter. Null if this build has no back end for the
   /// device.
   std::function<std::unique_ptr<Codec>(const std::map<std::string, double>& values, Device device)>
       make;
-  bool additive = false;  ///< as CodecTraits::additive
+  bool additive = false;  ///< see CodecTraits::additive
   /// Decoding restores the encoded bits exactly; message lengths vary with the data.
   bool lossless = false;
 };

@@ -222,7 +222,7 @@ struct Field {
 /// An array of a message.
 struct Part {
   FieldKind kind;
-  int domain;         ///< in a decoder: slice or kExtracted
+  int domain;         ///< slice or, in a decoder, kExtracted
   NodeId bits = -1;   ///< bits of kWord
   NodeId value = -1;  ///< encoder: value per element
   std::string name;

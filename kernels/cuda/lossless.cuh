@@ -334,7 +334,7 @@ __device__ inline void write_coded(const CodedNumbers& numbers, const ChunkPlan&
   write_rest(numbers, to + kLengthsBytes + kSizesBytes);
   __syncthreads();
   if (thread == 0) find_codes(lengths, codes);
-  __syncthreads();  // also because the rest may share a word with the streams
+  __syncthreads();  // needed also because the rest may share a word with the streams
   const std::int64_t bit =
       8 * bytes_before_streams(numbers.type, numbers.chunk.count) + plan.first_bits[thread];
   write_run(numbers, lengths, codes, reinterpret_cast<std::uint32_t*>(to), bit);

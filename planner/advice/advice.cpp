@@ -25,8 +25,8 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kDropInBudget_s = 0.5;  // for the search without compression, if the plan is
-                                         // SeCoPa's
+constexpr double kDropInBudget_s = 0.5;  // budget for plans without compression, beside a search
+                                         // that does not optimise
 
 class Stopwatch {
  public:

@@ -35,7 +35,7 @@ struct Hooks {
   /// Progress of the search: used share of the budget, and best time so far in seconds. May be
   /// called on a thread of the search, like `searched`.
   std::function<void(double share, double best_s)> progress = {};
-  std::function<void()> searched = {};  ///< after the last progress of a search
+  std::function<void()> searched = {};  ///< called after the last progress of a search
   /// Set from outside; must stay valid until advise() returns. Searches that optimise then end with
   /// the best plan so far.
   io::InterruptFlag interrupted = {};
@@ -65,11 +65,11 @@ class PreparedRequest {
   static constexpr double kShareUncompressed = 0.5;
 
   const std::shared_ptr<const Learning> learning;  ///< results of the pilot; null: no pilot
-  const Request request;                           ///< as given, with its algorithms named
+  const Request request;                           ///< request as given, with its algorithms named
   const PlanForm form;                             ///< required form of the plan
   const SearchRow& search;                         ///< search that makes the plan
   std::vector<std::string> diagnostics;            ///< assumptions made
-  const models::Model model;                       ///< with the request's times
+  const models::Model model;                       ///< model with the request's times
   Problem problem;                                 ///< points into the other members
   std::uint32_t given_nodes = 0;     ///< number of nodes of the given cluster, each of one or
                                      ///< several GPUs

@@ -51,7 +51,7 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits);
 
 /// Results of the requested analyses, within the budget.
 struct Analysis {
-  TimedPlan plan;  ///< after the passes, or the robust one
+  TimedPlan plan;  ///< plan after the passes, or the robust one
   std::vector<std::string> diagnostics;
   std::vector<std::string> warnings;  ///< warnings of the passes
   std::vector<PassReport> passes;

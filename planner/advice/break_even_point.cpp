@@ -23,7 +23,7 @@ constexpr double kManyNodes = 512;     // upper end of the range for numbers of 
 constexpr double kWider = 4;           // factor by which a range without a turn grows
 constexpr double kSlow_s = 5;          // the range grows no further if a plan takes longer
 constexpr double kNear = 1.011;        // final ratio of two values in a bisection
-constexpr double kNearEnough = 1.045;  // the same for the ends of the ranges with a sure answer
+constexpr double kNearEnough = 1.045;  // final ratio at the ends of the ranges with a sure answer
 constexpr double kKnownReach = 2;      // factor up to which known plans are compared
 constexpr double kNearOfKnown = 1.1;   // final ratio of two values, for known plans
 

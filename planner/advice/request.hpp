@@ -38,7 +38,7 @@ struct Request {
   std::string algorithms;
   std::string pilot;               ///< file made by hipress.pilot; empty: none
   std::string coarsest;            ///< coarsest algorithm allowed; empty: any
-  casync::Schedule schedule = {};  ///< when gradients are synchronised
+  casync::Schedule schedule = {};  ///< schedule: when gradients are synchronised
   std::string shards_by = std::string(casync::kLibrary);  ///< Plan::shards_by
   std::string optimizer = std::string(kUsualOptimizer);   ///< row of optimizers()
   std::int64_t memory_bytes = INT64_MAX;                  ///< memory of each GPU

@@ -492,7 +492,7 @@ std::string about_learning(const Problem& problem, const casync::Plan& plan,
     };
     return std::ranges::any_of(used, slows) ? "learning not measured: run hipress.pilot" : "";
   }
-  if (!compresses(problem.model, plan)) return "";  // as many steps as DDP
+  if (!compresses(problem.model, plan)) return "";  // the plan needs as many steps as DDP
   const auto steps = static_cast<double>(problem.learning->steps);
   std::string text =
       fmt::format("reaches the loss that DDP has after {:.0f} steps in {:.0f} ({:.0f} to {:.0f})",

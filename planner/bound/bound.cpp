@@ -23,7 +23,7 @@ constexpr double kSecondsPerPicosecond = 1e-12;
 // Limits for the bound by visits, which is used for few gradients and families.
 constexpr std::size_t kMaxGradients = 24;
 constexpr std::size_t kMaxFamilies = 32;
-constexpr std::size_t kVisitsPerBranchNode = 400'000;  // in all families together
+constexpr std::size_t kVisitsPerBranchNode = 400'000;  // limit for all families together
 constexpr double kMaxSimulated = 4e6;  // gradients × nodes × plans, if each plan is simulated
 constexpr double kGrain = 2e-4;        // times of visits with a smaller relative difference are
                                        // merged

@@ -14,7 +14,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kMaxStepsOfOption = 3e5;
-constexpr std::size_t kMaxSteps = 4'000'000;  // over all options
+constexpr std::size_t kMaxSteps = 4'000'000;  // limit over all options
 constexpr std::size_t kMaxVisitBytes = std::size_t{16} << 20;
 
 double total(const std::vector<Visit>& visits) {

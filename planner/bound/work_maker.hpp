@@ -49,8 +49,8 @@ class WorkMaker {
   /// Work of an option, with its end relative to ready times.
   struct Relative {
     OptionWork work;
-    double after_first = 0;  ///< from the first node's ready time
-    double after_last = 0;   ///< from the last node's
+    double after_first = 0;  ///< end, from the first node's ready time
+    double after_last = 0;   ///< end, from the last node's ready time
   };
 
   /// Lower bounds of the stages' times on the fastest node, in ps.
@@ -72,9 +72,11 @@ class WorkMaker {
   /// Loads of a factor on its way, and times until some node, or the last node, has its mean.
   struct FactorOnItsWay {
     OptionWork work;
-    double first_to_mean = 0;  ///< from the first node's encode until some node's next may begin
-    double first_to_end = 0;   ///< from there until the last node's decode may begin
-    double last_to_mean = 0, last_to_end = 0;  ///< from the last node's encode
+    double first_to_mean = 0;  ///< time from the first node's encode until some node's next encode
+                               ///< may begin
+    double first_to_end = 0;   ///< time from the first node's encode until the last node's decode
+                               ///< may begin
+    double last_to_mean = 0, last_to_end = 0;  ///< the same times, from the last node's encode
     double last_to(bool last) const { return last ? last_to_end : last_to_mean; }
   };
   FactorOnItsWay on_its_way(const FactorSums& factor, std::int64_t partitions,
@@ -138,7 +140,7 @@ class WorkMaker {
   const double n_;
   const casync::Wire wire_;
   mutable std::map<const casync::BoundTerms*, double> crossings_;
-  std::vector<costs::CodecCosts> codecs_;         // of the algorithms
+  std::vector<costs::CodecCosts> codecs_;         // costs of the algorithms
   std::vector<Form> forms_;                       // raw, then the algorithms
   std::vector<std::vector<double>> group_sizes_;  // by form and place
   bool by_speed_ = false;

@@ -215,7 +215,7 @@ Choices make_choices(const Problem& problem) {
       for (const std::int32_t k : ladder(problem, elements)) {
         add_unless_there(options, {algorithm, k});
       }
-      if (elements > 0 && elements < gradient.elements) {  // as baselines have it
+      if (elements > 0 && elements < gradient.elements) {  // K = N, too, as in baselines
         add_unless_there(options, {algorithm, static_cast<std::int32_t>(problem.nodes)});
       }
     }

@@ -60,7 +60,8 @@ struct Problem {
   std::string topology = "ps";
   std::uint32_t nodes = 16;
   std::vector<std::string> algorithms;      ///< allowed ones: "onebit", "tbq(tau=0.25)"
-  const costs::Profile* profile = nullptr;  ///< for SeCoPa's formulas; null: the published costs
+  const costs::Profile* profile = nullptr;  ///< profile for SeCoPa's formulas; null: the published
+                                            ///< costs
   const Machines* machines = nullptr;       ///< machines to simulate plans on; null: no simulation
   Grouping grouping = Grouping::kNone;
   OrderChoice transfer_order = OrderChoice::kReady;

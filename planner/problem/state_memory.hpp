@@ -31,7 +31,7 @@ const OptimizerRow& find_optimizer(std::string_view name);
 /// tells.
 struct StateMemory {
   std::int64_t parameters = 0;  ///< in the model's types, or this GPU's shards of them
-  std::int64_t gradients = 0;   ///< likewise
+  std::int64_t gradients = 0;   ///< in the model's types, or this GPU's shards of them
   std::int64_t optimizer = 0;   ///< state, with fp32 copies of half-precision parameters
   std::int64_t gathered = 0;    ///< largest total size of neighbouring layers that are whole at a
                                 ///< time

@@ -26,7 +26,8 @@ constexpr std::size_t kFirstStarts = 4;  // starts of local search before the fi
 constexpr std::size_t kVerifiedStarts = 12;
 constexpr double kExactTask_s = 4e-7;  // time per task on network port, until one simulation was
                                        // timed
-constexpr double kFirstTask_s = 1e-6;  // the same on the requested network
+constexpr double kFirstTask_s = 1e-6;  // time per task on the requested network, until one was
+                                       // timed there
 constexpr std::size_t kFinalists = 4;
 // Least number of affordable exact simulations for a local search with them.
 constexpr double kMinExactRuns = 150;
@@ -45,8 +46,9 @@ enum class Detail : std::uint8_t { kCoarse, kExact };
 /// Starting point of the local search.
 struct Incumbent {
   Candidate candidate;
-  std::int64_t time = kNever;         ///< at its detail
-  std::int64_t coarse_time = kNever;  ///< with detail kExact, for comparison
+  std::int64_t time = kNever;         ///< time at the incumbent's detail
+  std::int64_t coarse_time = kNever;  ///< coarse time of an incumbent with detail kExact, for
+                                      ///< comparison
   Recording recording;
 };
 

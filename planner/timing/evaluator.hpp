@@ -111,7 +111,7 @@ class Evaluator {
   std::int64_t compute_end_ = 0;
   std::vector<casync::TopologyPair> pair_;  // per scheme
   std::vector<bool> options_fold_;          // per scheme, if required
-  std::vector<Unit> units_;                 // of the candidate at hand
+  std::vector<Unit> units_;                 // units of the candidate at hand
   std::vector<std::optional<Sent>> sent_;   // by gradient and, raw first, algorithm
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first index in singles_

@@ -33,7 +33,7 @@ struct Step {
   std::int64_t work = 0;         ///< ps on its resource
   std::int64_t delay = 0;        ///< ps from its end until its successors may start (the wire)
   std::uint32_t successors = 0;  ///< offset of the first in Pattern::successors; end: next step's
-  std::uint32_t node = 0;        ///< before rotation by the unit's peer_offset
+  std::uint32_t node = 0;        ///< node before rotation by the unit's peer_offset
   std::uint32_t shift = 0;       ///< (receiver - sender) mod N
   Resource resource = Resource::kCodec;  ///< serial: a stream, a link, or both ports of a message
   casync::Kind kind = casync::Kind::kJoin;  ///< kind of the task; kJoin: no single task
@@ -41,7 +41,8 @@ struct Step {
 };
 
 struct Pattern {
-  std::vector<Step> steps;           ///< and a sentinel, which ends the successors of the last
+  std::vector<Step> steps;           ///< steps and a sentinel, which ends the successors of the
+                                     ///< last step
   std::vector<std::uint16_t> waits;  ///< per step: number of predecessors
   std::vector<std::uint32_t> successors;
   std::vector<std::uint32_t> sources;  ///< steps without predecessors

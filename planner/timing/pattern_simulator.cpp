@@ -9,7 +9,8 @@ namespace {
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
 constexpr std::size_t kStates = 24;  // kept by a recording
 constexpr std::uint32_t kInstantsPerQuestion = 1024;
-constexpr std::uint16_t kDone = UINT16_MAX;  // in place of an AllReduce's number of predecessors
+constexpr std::uint16_t kDone = UINT16_MAX;  // replaces an AllReduce's number of predecessors once
+                                             // it is done
 
 bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
   return std::tie(a.key.first, a.key.second, a.step) < std::tie(b.key.first, b.key.second, b.step);

@@ -15,7 +15,7 @@ namespace hipress::planner {
 struct TimedPlan {
   casync::Plan plan;
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
-  double iteration_s = 0;              ///< on the requested network
+  double iteration_s = 0;              ///< time on the requested network
   std::optional<double> upper_s = {};  ///< 90th percentile; none: unknown
 };
 
@@ -99,7 +99,7 @@ class Workbench {
   Choices choices_;
   Candidate plan_;
   std::vector<Candidate> others_;
-  std::optional<Evaluator> evaluator_;  // for the final choices
+  std::optional<Evaluator> evaluator_;  // simulator for the final choices
   PatternSimulator timeline_;
   Candidate base_candidate_;
   Recording base_;
