@@ -167,7 +167,8 @@ class ShardedExpansion {
   }
 
   /// Algorithm of a gather; null if shards travel as the model stores them. Null also for a gather
-  /// among fewer neighbours unless in half precision, as the shards were decoded before forward.
+  /// among some of the nodes, unless in half precision, since these shards were decoded before
+  /// forward.
   const Algorithm* gather_algorithm(const Unit& unit, std::uint8_t group) const {
     const std::int8_t index = plan_.gather_of(unit.members.front());
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, index);

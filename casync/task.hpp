@@ -206,7 +206,7 @@ inline bool is_computation(const Task& task) {
 }
 
 /// True if a Send's message interrupts codec tasks at both ends. It does if its slice is long
-/// (kLongElements), and with it the other slices there.
+/// (kLongElements), since the other slices there are then long too.
 inline bool interrupts(const Task& send) { return (send.flags & kOfLongSlice) != 0; }
 
 }  // namespace hipress::casync

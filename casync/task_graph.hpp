@@ -20,7 +20,7 @@ struct Buffer {
   enum class Kind : std::uint8_t {
     kSlice,     ///< a partition of a unit: fp32 values
     kMessage,   ///< written by one task, read by others
-    kGathered,  ///< the messages of all nodes, which are its parts: the next buffers, by rank
+    kGathered,  ///< messages of all nodes; its parts are the next buffers, by rank
     kFactor,    ///< a message that is averaged; its slices travel like raw values
   };
   Kind kind = Kind::kSlice;

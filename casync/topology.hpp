@@ -43,7 +43,7 @@ struct Ranks {
 
 /// A unit to synchronise: the input of a topology.
 struct UnitWork {
-  std::uint32_t unit = 0;       ///< Task::gradient: input index g, or a bulk group's
+  std::uint32_t unit = 0;       ///< Task::gradient: input index g, or index of a bulk group
   std::int64_t elements = 0;    ///< m
   std::int32_t partitions = 1;  ///< K
   std::int8_t algorithm_index = kRaw;

@@ -463,8 +463,8 @@ class MatrixReader {
     }
   }
 
-  /// Recognises switches: all pairs have the same number of links, and more than GPUs have in
-  /// total.
+  /// Recognises switches: all pairs of GPUs report the same number of links, and together these
+  /// exceed the links that one GPU has.
   void fill_parts() {
     std::set<int> counts;
     for (const auto& [name, cells] : rows_) {

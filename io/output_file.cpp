@@ -44,7 +44,7 @@ namespace {
   }
 }
 
-/// Reports a failure to write a finished result: RunError.
+/// Throws the RunError of a finished result that could not be written.
 [[noreturn]] void fail(const std::string& path, int error_number) {
   const char* advice = remedy(error_number);
   throw RunError(fmt::format("{}: cannot be written: {}{}{}", path, std::strerror(error_number),

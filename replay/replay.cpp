@@ -145,7 +145,7 @@ class Replay {
     std::int64_t bytes_sent;
   };
 
-  /// Resource usage of this process, in total or by an iteration.
+  /// Resource usage of this process, since its start or during one iteration.
   struct Spent {
     double cpu_s = 0;
     double metered = 0;

@@ -108,7 +108,8 @@ class Work {
   void wait() const;
   /// True if wait() would return or throw at once. Does not wait.
   bool done() const;
-  /// Waits until `at` at the latest; true if the work is done. Does not throw the engine's failure.
+  /// Waits until `at` at the latest. Returns true if the work is done. Does not throw the engine's
+  /// failure.
   bool wait_until(transport::Clock::time_point at) const;
   /// Calls `callback` once, with null or the error, when the work is done: on a thread of the
   /// engine, or at once on this one. The callback must not throw, wait for other works, or close

@@ -73,8 +73,8 @@ struct Core {
   EventQueue events;
   Sharing sharing;
   WaitingQueue::Sorter sorter;
-  std::vector<std::uint32_t> host_cores;   // per node: capacity of its host's cores
-  std::vector<std::uint32_t> host_memory;  // per node: capacity of its host's memory, which is 1;
+  std::vector<std::uint32_t> host_cores;   // per node: index in `sharing` of its host's cores
+  std::vector<std::uint32_t> host_memory;  // per node: index in `sharing` of its host's memory;
                                            // empty: not shared
   struct OfGroup {
     costs::GroupNetwork ring, exchange;

@@ -15,7 +15,8 @@ enum class Fold : std::uint8_t {
   kNever,
   kAlways,  ///< fold also if slices are unequal, with bounds on the error
 };
-Fold parse_fold(std::string_view name);  ///< auto, never, always; InputError lists them
+Fold parse_fold(std::string_view name);  ///< the names are auto, never and always; InputError lists
+                                         ///< them
 
 /// Difference between a cluster's nodes that rules out folding; empty if no such difference exists.
 std::string difference_between_nodes(const costs::Cluster& cluster);

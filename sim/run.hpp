@@ -22,7 +22,7 @@ enum class Network : std::uint8_t {
   kPort,  ///< one message at a time per egress and ingress port
   kFair,  ///< flows share links max-min
 };
-Network parse_network(std::string_view name);  ///< InputError lists the names
+Network parse_network(std::string_view name);  ///< InputError lists the known names
 const char* to_string(Network network);
 
 using casync::parse_transfer_order;

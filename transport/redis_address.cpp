@@ -103,7 +103,7 @@ std::string without_password(const std::string& rendezvous) {
   if (rendezvous.starts_with("file:") || rendezvous.starts_with("local:")) return rendezvous;
   const std::size_t at = rendezvous.rfind('@');
   if (at == std::string::npos) return rendezvous;
-  // Treats unknown schemes alike, as they may be mistyped.
+  // Hides passwords behind unknown schemes too, since the scheme may be mistyped.
   const std::size_t scheme = rendezvous.find("://");
   const std::size_t begin = scheme == std::string::npos || scheme > at ? 0 : scheme + 3;
   return rendezvous.substr(0, begin) + "***" + rendezvous.substr(at);

@@ -420,7 +420,8 @@ class Elaborator {
   bool reads_gradient_ = false;  ///< true once the encoder has read the gradient
   Scope scope_ = Scope::kLambda;
   std::size_t floor_ = 0;    ///< variables before it belong to outer scopes
-  std::size_t ceiling_ = 0;  ///< variables before it are visible nevertheless
+  std::size_t ceiling_ = 0;  ///< variables before it are visible even if they belong to outer
+                             ///< scopes
   std::size_t function_ = 0, functions_ = 0;
   Captures captures_ = Captures::kNone;
   int domain_ = 0;                ///< domain that the current lambda runs over

@@ -51,10 +51,8 @@ class PreparedRequest {
   PreparedRequest(const PreparedRequest&) = delete;
   PreparedRequest& operator=(const PreparedRequest&) = delete;
 
-  bool searches() const {
-    return request.analysis.plan.empty();
-  }  ///< true: a plan is searched
-     ///< for; false: one is given
+  /// True if a plan is searched for, false if one is given.
+  bool searches() const { return request.analysis.plan.empty(); }
   /// True if passes polish the plan, and an interrupt ends the search with the best plan so far.
   bool optimises() const { return search.optimises && searches(); }
   /// Share of the budget for each level of GPUs.

@@ -26,7 +26,7 @@ std::string bits_of(const casync::Algorithm& algorithm) {
 
 /// True for embedding tables, by their names in models of public libraries.
 bool is_embedding(const models::Gradient& gradient) {
-  if (gradient.shape.size() == 1) return false;  // a norm's, or a bias
+  if (gradient.shape.size() == 1) return false;  // weights of a norm, or a bias
   std::string name = gradient.name;
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   constexpr std::array kWords = {"embed", "wte", "tok_emb", "emb_", "lookup"};

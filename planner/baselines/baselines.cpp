@@ -275,8 +275,8 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   }
   std::vector<std::size_t> order = simulation_order(rows, tasks);
   if (problem.limits.jobs > 1 && !folded_only(problem)) {
-    // Start the longest simulations first, one thread each, while the others do the rest; not if
-    // they may not end in time.
+    // Start the longest simulations first, one thread each, while the other threads do the rest,
+    // unless they may not end in time.
     std::stable_partition(order.begin(), order.end(),
                           [&](std::size_t i) { return rows[i]->searches; });
   }

@@ -216,8 +216,9 @@ VisitBound::Option VisitBound::read_steps(const Pattern& pattern, double release
 }
 
 /// Visits of a member of a group. The group takes at least as long as this gradient alone, so heads
-/// and tails are those of the gradient alone. Its work is its share of the group's; if the group is
-/// known, only the part proportional to size, since the group has the rest.
+/// and tails are those of the gradient alone. Its work is its share of the group's work. If the
+/// rule of groups is known, its work is only the part proportional to size, since the group has the
+/// rest.
 VisitBound::Option VisitBound::read_group(std::size_t place, const PatternKey& key,
                                           const OptionWork::InGroup& group) {
   Option option;

@@ -36,7 +36,8 @@ struct BaselineRow {
 
   /// True for a library's own collectives, whose nodes are GPUs (as_collectives_see()).
   bool is_collective() const { return !topology.empty(); }
-  /// True for the job's kind; a library's collectives of averaging jobs serve all kinds.
+  /// True if jobs of this kind can run it: those of its own kind, or any if it is a library's
+  /// collective for averaging.
   bool is_for(JobKind job) const {
     return kind == job || (kind == JobKind::kAveraging && is_collective());
   }

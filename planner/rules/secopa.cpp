@@ -66,7 +66,7 @@ const Formula& find_formula(std::string_view topology) {
                                    fmt::join(names, " and "), io::quote(topology)));
 }
 
-/// Largest K below which all are tried; of larger ones, powers of two and N are.
+/// Every K up to this one is tried. Of larger K, only powers of two and N are.
 constexpr int kMaxOfAll = 1 << 14;
 
 int next(int partitions, int nodes) {

@@ -527,7 +527,8 @@ class TimelineSearch {
   std::vector<Found> pool_;  // the best first
   std::vector<Candidate> for_any_network_;
   double exact_s_ = 0;                // duration of the last exact simulation
-  double task_s_ = kFirstTask_s;      // per task in the last simulation on the requested network
+  double task_s_ = kFirstTask_s;      // time per task of the last simulation on the requested
+                                      // network
   Found coarse_best_ = {{}, kNever};  // result of coarse local search
   double improve_share_ = kSearchShare;
   bool begun_ = false;  // all starts were simulated

@@ -38,8 +38,8 @@ Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan);
 AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
                                      std::string_view what);
 
-/// A plan as a candidate of an option set, with the times of other candidates: estimated, many a
-/// second, or simulated on the requested network.
+/// A plan as a candidate of an option set. Times other candidates: by estimates, of which it makes
+/// many a second, or by simulation on the requested network.
 class Workbench {
  public:
   /// The option set is the problem's, extended by the plans' decisions. Problem::machines must be
