@@ -12,9 +12,9 @@ namespace hipress::casync {
 
 /// CPU load and memory traffic of computing tasks on their host, at full speed.
 struct Computing {
-  /// Threads of a rank; 0: computation occupies nothing that others need.
+  /// Number of threads of a rank. With 0, computation occupies nothing that others need.
   int threads = 0;
-  /// Cores, on average; at most `threads`.
+  /// Mean number of cores in use; at most `threads`.
   double forward = 0, backward = 0, steps = 0;
   /// Cores of the Backward task that completes each gradient; empty: `backward` for all.
   std::vector<double> of_gradients = {};

@@ -61,11 +61,12 @@ bool fills_slice(const Task& task) {
 ///
 /// With several GPUs per node and several steps per period, the GPUs of a node average every step:
 /// each unit is reduced and broadcast within the node. Nodes then synchronise the change of their
-/// weights. That change is equal on a node's GPUs, so each GPU takes its share without another
+/// weights. That change is equal on a node's GPUs, so each GPU takes its share without a further
 /// reduction, and a LocalBroadcast after the synchronisation gives them all of it.
 class Expansion {
  public:
-  /// `lasts`: synchronisations may begin in one period and be awaited in the next.
+  /// `lasts`: the schedule goes on, so synchronisations may begin in one period and be awaited in
+  /// the next.
   Expansion(const models::Model& model, const Plan& plan, bool lasts, Folding folding)
       : model_(model),
         plan_(plan),
@@ -138,7 +139,7 @@ class Expansion {
   std::uint32_t representatives() const { return builder_.folded() ? 1 : plan_.nodes; }
   std::uint32_t nodes_per_representative() const { return plan_.nodes / representatives(); }
 
-  /// Records per step the parts that begin and those that are awaited.
+  /// Records for each step which parts begin their synchronisation there, and which are awaited.
   void read_timetable() {
     const Timetable& table = layout_.timetable;
     begins_.resize(table.steps);
@@ -323,8 +324,8 @@ class Expansion {
     return ready;
   }
 
-  /// On every node, one Encode per stage makes a factor, after the mean of the factor before it. A
-  /// Decode follows the last mean. Factors travel like raw values.
+  /// Averages a unit by its factors. On every node, one Encode per stage makes a factor, after the
+  /// mean of the factor before it. A Decode follows the last mean. Factors travel like raw values.
   void average_factors(std::uint32_t unit) {
     const Unit& what = layout_.units[unit];
     if (keeps_ends_) sends_[unit].assign(plan_.nodes, {});
@@ -520,10 +521,11 @@ class Expansion {
   GraphBuilder builder_;
   bool runs_ = false;                          // the executor runs the graph
   bool sorted_ = true;                         // ids are a topological order
-  bool keeps_ends_ = false;                    // for later steps
-  bool averages_in_nodes_ = false;             // in every step
-  std::vector<std::vector<TaskId>> in_nodes_;  // per unit and representative: the last such mean
-  std::int64_t plain_steps_ = 0;               // to be added
+  bool keeps_ends_ = false;                    // ends_ are kept for later steps
+  bool averages_in_nodes_ = false;             // in every step, each node averages over its GPUs
+  std::vector<std::vector<TaskId>> in_nodes_;  // per unit and representative: the last mean over
+                                               // its GPUs
+  std::int64_t plain_steps_ = 0;               // number of plain steps still to be added
   std::vector<std::vector<std::uint32_t>> begins_, awaited_;  // per step: parts
   std::vector<TaskId> last_compute_, last_collective_;        // per node
   std::vector<std::vector<TaskId>> forwards_, backward_;      // per gradient and node
@@ -549,7 +551,7 @@ TaskGraph sharded(const models::Model& model, const Plan& plan, int steps, Foldi
   return expand_sharded(model, plan, make_layout(model, plan), steps, folding);
 }
 
-/// The graph to run of one step whose shards travel in messages. std::invalid_argument for a
+/// The graph to run of one step whose shards travel in messages. Throws std::invalid_argument for a
 /// library's collectives, and for several micro-steps.
 TaskGraph sharded_to_run(const models::Model& model, const Plan& plan) {
   const std::string schedule = "schedule " + plan.schedule.text();

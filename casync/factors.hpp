@@ -25,17 +25,17 @@ struct FactorSums {
   std::int64_t mean_values = 0;  ///< mean of `values` over steps
   auto operator<=>(const FactorSums&) const = default;
 
-  /// Largest number of values on the wire, padded to equal slices of that many partitions.
+  /// Largest number of values on the wire, padded to `partitions` slices of equal length.
   std::int64_t most_in(std::int64_t partitions) const;
-  /// The same as a mean over steps.
+  /// Mean number of values on the wire over steps, with the same padding.
   std::int64_t elements_in(std::int64_t partitions) const;
   Factor factor(std::uint32_t unit, std::uint32_t stage) const;
 };
 
-/// By stage; empty if the algorithm sends no factors.
+/// Factors by stage; empty if the algorithm sends no factors.
 using Factors = std::vector<FactorSums>;
 
-/// Factors of a gradient; empty if the algorithm's messages are not additive, or null (raw).
+/// Factors of a gradient; empty if the algorithm is null (raw) or its messages are not additive.
 Factors factors_of(const Algorithm* algorithm, const models::Gradient& gradient);
 
 /// Adds a member's factors to its group's. An empty group takes the member's number of stages.

@@ -7,7 +7,7 @@
 namespace hipress::casync {
 namespace {
 
-/// Length of a unit's shortest or longest slice: the last or the first one.
+/// Length of a unit's shortest slice, which is the last one, or of its longest, the first one.
 std::int64_t slice_length(const Unit& unit, SliceLength length) {
   const std::int64_t k = length == SliceLength::kLongest ? 0 : unit.slices() - 1;
   return slice(unit.elements, unit.slices(), k).elements;
@@ -47,7 +47,8 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
     return {Foldability::kImpossible,
             "shards travel by " + plan.shards_by + ", each from the node that has it"};
   }
-  // All groups of its collectives are alike, and all other tasks are local to a node.
+  // In a sharded schedule all groups of collectives are alike, and all other tasks are local to a
+  // node.
   if (layout.timetable.sharding) return verdict;
   for (const std::uint32_t index : transferred(layout)) {
     const Unit& unit = layout.units[index];
@@ -130,7 +131,7 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
 PlannedModel with_even_slices(const models::Model& model, const Plan& plan, SliceLength length) {
   const Layout layout = make_layout(model, plan);
   PlannedModel even{model, plan};
-  even.plan.bulk = {};  // other sizes must not make other groups
+  even.plan.bulk = {};  // changed sizes must not change the groups
   even.plan.bulk_groups.clear();
   for (const std::uint32_t index : layout.order) {
     const Unit& unit = layout.units[index];

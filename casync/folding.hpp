@@ -30,15 +30,15 @@
 ///    same size at the same task.
 ///  - The Joins between phases without pipelining, and the edges between iterations, belong to one
 ///    node each, and rotate with it.
-/// A rotation maps the edges that rewrites add to one another too, so the induction over time holds
-/// for the rewritten graph.
+/// A rotation also maps every edge that a rewrite adds to an edge that it adds. So the induction
+/// over time holds for the rewritten graph, too.
 namespace hipress::casync {
 
 /// Result of foldable().
 struct Foldability {
   enum Kind : std::uint8_t {
     kExact,       ///< the folded graph gives the times of the whole one
-    kBounded,     ///< some slices are shorter: folded, all are as long as the first
+    kBounded,     ///< some slices are shorter, but the folded graph makes all as long as the first
     kImpossible,  ///< nodes do different things
   };
   Kind kind = kExact;
@@ -51,9 +51,9 @@ Foldability foldable(const models::Model& model, const Plan& plan);
 /// it, that Join has phases of its own.
 std::int64_t whole_tasks(const TaskGraph& graph);
 
-/// The same for the unfolded graph of expand(), before it is made, with pipelining. A double, since
+/// Number of tasks of the unfolded graph with pipelining that expand() would make. A double, since
 /// a plan may ask for more tasks than an integer holds. Throws std::invalid_argument as
-/// make_layout().
+/// make_layout() does.
 double whole_tasks(const models::Model& model, const Plan& plan);
 
 /// A model and a plan for it.

@@ -15,7 +15,8 @@ namespace hipress::casync {
 /// Extent of an expansion: the tasks of all nodes, or one node's share of them.
 enum class Folding : std::uint8_t { kNone, kFolded };
 
-/// Maximum number of tasks, and of edges: 2^32 − 1. Ids take 32 bits, and kNoIndex is left over.
+/// Maximum number of tasks, and of edges: 2^32 − 1. Ids have 32 bits, and kNoIndex takes one of
+/// their values.
 inline constexpr std::size_t kMaxTasks = UINT32_MAX;
 
 /// Collects tasks and edges in any order, then builds the compressed graph once.
@@ -30,8 +31,8 @@ class GraphBuilder {
         most_(most) {}
   /// Makes tasks name their buffers. Call it before the first add().
   void name_operands() { named_ = true; }
-  /// Appends a task; its id is the number of tasks added before it. std::invalid_argument if there
-  /// are kMaxTasks.
+  /// Appends a task; its id is the number of tasks added before it. Throws std::invalid_argument if
+  /// there are kMaxTasks.
   TaskId add(const Task& task, const Operands& operands = {});
   // The next functions do nothing and return kNoIndex unless name_operands() was called.
   /// The buffer of a task's slice: (gradient, partition) on its node.
@@ -48,11 +49,11 @@ class GraphBuilder {
   }
   /// The buffer that a task writes.
   std::uint32_t written_by(TaskId id) const { return named_ ? operands_[id].writes : kNoIndex; }
-  /// `after` waits for `before`. std::invalid_argument if there are kMaxTasks edges.
+  /// `after` waits for `before`. Throws std::invalid_argument if there are kMaxTasks edges.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
   bool folded() const { return folded_; }
-  /// As TaskGraph::representative().
+  /// See TaskGraph::representative().
   std::uint32_t representative(std::uint32_t node) const { return folded_ ? 0 : node; }
   TaskId size() const { return static_cast<TaskId>(tasks_.size()); }
   const Task& task(TaskId id) const { return tasks_[id]; }
@@ -60,7 +61,7 @@ class GraphBuilder {
   /// All edges in the order in which they were added.
   std::span<const std::pair<TaskId, TaskId>> edges() const { return edges_; }
   /// Renumbers the tasks after a rewrite so that ids are a topological order again; among tasks
-  /// that are ready, the lowest old id comes first. std::invalid_argument for a cycle.
+  /// that are ready, the lowest old id comes first. Throws std::invalid_argument for a cycle.
   void sort();
   /// Builds the graph and leaves the builder empty.
   TaskGraph build() &&;

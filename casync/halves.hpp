@@ -17,11 +17,11 @@ struct Halves {
   /// message, too, so that all nodes end with the same bits.
   void (*gather)(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags);
   bool partial_sums = false;
-  bool rings = false;  ///< partitions take turns in UnitWork::rails
+  bool rings = false;  ///< partitions enter a host at its nodes in turn (UnitWork::rails)
 };
 
-/// Topology::expand of the three operations. In a mean, partition k is owned by node
-/// `first_owner` + k; in the others by node k, whose shard it is. In a group with a stride, k
+/// Topology::expand of the three operations that halves make up. In a mean, partition k is owned by
+/// node `first_owner` + k; in the others by node k, whose shard it is. In a group with a stride, k
 /// counts only the partitions that the group's nodes have in common.
 void expand_mean(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
                  std::int64_t first_owner);

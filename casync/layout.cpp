@@ -156,7 +156,7 @@ class LayoutMaker {
   }
 
   /// True if a collective sends the gradient's shards as they are stored, in half precision. In
-  /// other plans this is a cast.
+  /// other plans they are cast first.
   bool is_stored_so(const models::Gradient& gradient, const Algorithm* algorithm) const {
     return is_sharded() && !plan_.shards_in_messages() && algorithm != nullptr &&
            algorithm->half_precision && gradient.dtype != models::Dtype::kFloat32;
@@ -214,9 +214,10 @@ class LayoutMaker {
     }
   }
 
-  /// Gives one algorithm to a layer with gradients of several types. Gradients that would go as
-  /// they are stored take the algorithm of the others, in half precision or raw. In messages all go
-  /// raw, since a cast to one gradient's type changes another's values.
+  /// Gives one algorithm to a layer with gradients of several types. Gradients that would be sent
+  /// as they are stored take the algorithm of the other gradients, in half precision or raw. In
+  /// messages, all are sent raw, since a cast to the type of one gradient would change the values
+  /// of the others.
   void send_types_alike(const std::vector<std::uint32_t>& part) {
     const auto is_stored = [&](std::uint32_t g) {
       const Algorithm* const algorithm = algorithm_of(plan_.decisions[g].algorithm);
@@ -338,7 +339,8 @@ class LayoutMaker {
 
   /// Groups by Plan::bulk within each part: gradients of different steps never share a group.
   void group_by_rule() {
-    std::vector<std::vector<std::uint32_t>> left;  // by the groups made by hand, part by part
+    std::vector<std::vector<std::uint32_t>> left;  // gradients that no group made by hand holds,
+                                                   // part by part
     for (const std::uint32_t g : order_) {
       if (layout_.units[g].members.empty()) continue;
       left.resize(std::max<std::size_t>(left.size(), part_of(g) + 1));
@@ -437,7 +439,7 @@ class LayoutMaker {
   std::vector<std::uint32_t> order_;
   std::vector<std::uint32_t> position_;  // per gradient: place in order_
   std::vector<std::vector<std::uint32_t>> groups_;
-  std::vector<std::string> layers_;  // of a sharded schedule: names of its parts
+  std::vector<std::string> layers_;  // names of the parts of a sharded schedule
 };
 
 }  // namespace
@@ -477,7 +479,7 @@ std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
                                        std::span<const Groupable> gradients) {
   /// A group that more gradients may join.
   struct OpenGroup {
-    std::uint32_t first = kNoIndex;  ///< its first member's place
+    std::uint32_t first = kNoIndex;  ///< place of its first member
     std::int64_t bytes = 0;
   };
   constexpr std::size_t kAlgorithms = 256;

@@ -86,9 +86,9 @@ struct Layout {
 
 /// Derives the layout from a model and a plan for it. Throws std::invalid_argument, which names the
 /// gradient, for a plan that does not fit:
-///  - another number of decisions than gradients, or K < 1;
+///  - a number of decisions that differs from that of gradients, or K < 1;
 ///  - an unknown topology, topologies of two operations, or a root that is not a node;
-///  - a codec other than half precision with a topology of the form kWhole;
+///  - a codec other than half precision, with a topology of the form kWhole;
 ///  - a manual bulk group with unknown, repeated or incompatible gradients;
 ///  - a schedule that does not fit the model.
 Layout make_layout(const models::Model& model, const Plan& plan);
@@ -96,7 +96,7 @@ Layout make_layout(const models::Model& model, const Plan& plan);
 /// Properties of a gradient that decide about bulk groups.
 struct Groupable {
   Picoseconds ready{};
-  std::int64_t bytes = 0;        ///< in its dtype; of its messages, if they are factors
+  std::int64_t bytes = 0;        ///< size in its dtype; size of its messages, if they are factors
   std::int8_t algorithm = kRaw;  ///< determines the topology, too
 };
 /// Properties of a gradient. `what`: the algorithm of index `algorithm`; null: raw.
@@ -121,9 +121,9 @@ std::vector<std::string> unit_names(const Layout& layout);
 std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model& model);
 
 /// The order in which all ranks run a library's collectives: the order of backward. With
-/// pipelining, the factor of each later stage comes one place after that of the previous stage,
-/// behind the first factors there, so that other collectives run between a unit's stages. Without
-/// pipelining a unit's factors follow one another directly. Units without members are left out.
+/// pipelining, stage s of the unit at place p runs at place p + s, after the earlier stages of
+/// other units there, so that other collectives run between a unit's stages. Without pipelining a
+/// unit's factors follow one another directly. Units without members are left out.
 std::vector<std::uint32_t> collective_order(const Layout& layout, bool pipelining = true);
 
 /// One member's place in a unit.

@@ -32,8 +32,8 @@ class PartitionTasks {
   std::uint32_t nodes() const { return ranks_.nodes; }  ///< N, the number of the unit's nodes
   /// The unit's node with the number `number` mod N; negative numbers are allowed.
   std::uint32_t node(std::int64_t number) const;
-  /// Numbers nodes so that a ring through them enters each host of `rails` nodes at another one,
-  /// partition by partition. Changes nothing if the unit's nodes are no whole hosts.
+  /// Numbers nodes so that the rings of successive partitions enter each host of `rails` nodes at
+  /// different nodes. Changes nothing unless the unit's nodes form whole hosts.
   void take_rail(std::uint32_t rails);
   /// The number of the k-th of the unit's nodes.
   std::int64_t number_of(std::int64_t k) const;
@@ -66,7 +66,8 @@ class PartitionTasks {
     TaskFlags encoded = kNoFlags;  ///< flags of the Encode
     TaskFlags added = kNoFlags;    ///< flags of add()
   };
-  /// Adds the slice of one node, encoded unless raw, to that of another; returns the task of add().
+  /// Adds the slice of one node, encoded unless raw, to the slice of the receiving node. Returns
+  /// the task of add().
   TaskId contribute(const Contribution& what);
   /// Sends a broadcast's slice to a node, which replaces its own with it. The Recv writes a raw
   /// slice; a compressed one is written by a Decode after the Recv. Returns the Recv, whose message
@@ -74,8 +75,8 @@ class PartitionTasks {
   TaskId deliver(std::uint32_t from, std::uint32_t to, TaskId message);
   /// Decodes: message -> slice.
   TaskId decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset);
-  /// Makes every node keep its own message and those that it receives from the nodes that encoded
-  /// them, for decode_gathered(). Call it before anything is encoded.
+  /// Makes every node keep its own message and the messages that other nodes encoded, for
+  /// decode_gathered(). Call it before anything is encoded.
   void gather_messages();
   /// Sum of all nodes' messages -> slice, after the tasks that write them on this node.
   TaskId decode_gathered(std::uint32_t node, std::span<const TaskId> messages);

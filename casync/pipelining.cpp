@@ -11,7 +11,7 @@ struct Placed {
   std::uint32_t representative;
   std::uint32_t place;  ///< index of its unit in Layout::order
   std::uint32_t depth;
-  bool transfers;  ///< transfers follow the codec tasks of their depth
+  bool transfers;  ///< it is a transfer, which follows the codec tasks of its depth
   TaskId id;
 
   auto phase() const { return std::tie(representative, place, depth, transfers); }

@@ -16,7 +16,8 @@ namespace hipress::casync {
 /// Properties of a compression algorithm that the expansion needs.
 struct Algorithm {
   std::string name;
-  /// Bytes on the wire of a slice of that many elements; an upper bound if it varies with the data.
+  /// Bytes on the wire for a slice of `elements` elements; an upper bound if they vary with the
+  /// data.
   std::function<std::int64_t(std::int64_t elements)> encoded_bytes;
   /// Bytes of messages in a graph: `share` of encoded_bytes(), rounded up to a multiple of 4.
   std::int64_t message_bytes(std::int64_t elements) const;
@@ -35,20 +36,20 @@ struct Algorithm {
     /// Mean size over steps if it varies from step to step; else 0.
     std::int64_t mean_bytes = 0;
   };
-  /// Factors of a gradient of that shape, by stage; null if messages are not additive.
+  /// Factors of a gradient of shape `shape`, by stage. Null if messages are not additive.
   std::function<std::vector<Factor>(std::span<const std::int64_t> shape)> stages = {};
-  /// Reason why a gradient of that shape cannot be compressed; empty if it can.
+  /// Reason why a gradient of shape `shape` cannot be compressed; empty if it can.
   std::function<std::string(std::span<const std::int64_t> shape)> refusal = {};
-  /// Mean message size over the largest. Below 1 only in predictions (sim/message_sizes.hpp):
-  /// graphs to run reserve room for the largest.
+  /// Ratio of the mean message size to the largest. Below 1 only in predictions
+  /// (sim/message_sizes.hpp): graphs to run reserve room for the largest.
   double share = 1;
   /// True if messages are factors of whole gradients. They are averaged like raw values, and
   /// nothing on the way encodes or decodes them.
   bool is_additive() const { return stages != nullptr; }
 };
 
-/// The algorithm with that index (Decision::algorithm); null for kRaw. std::out_of_range for an
-/// invalid index.
+/// The algorithm with that index (Decision::algorithm); null for kRaw. Throws std::out_of_range for
+/// an invalid index.
 inline const Algorithm* algorithm_at(const std::vector<Algorithm>& algorithms, std::int8_t index) {
   return index == kRaw ? nullptr : &algorithms.at(static_cast<std::size_t>(index));
 }
@@ -63,7 +64,7 @@ enum class TransferOrder : std::uint8_t {
   kReady,  ///< first ready, first sent, as on all other resources
   kNeed,   ///< by priority: the gradient that the next forward pass needs first
 };
-/// Parses "ready" or "need"; std::invalid_argument, which lists them, for any other name.
+/// Parses "ready" or "need"; throws std::invalid_argument, which lists them, for any other name.
 TransferOrder parse_transfer_order(std::string_view name);
 const char* to_string(TransferOrder order);
 
@@ -77,10 +78,10 @@ struct Decision {
 /// Rule for fusion: of gradients into bulk groups (buckets), and of kernel launches into batches.
 /// It uses the model's ready times, since a graph has no clock.
 struct Aggregation {
-  std::int64_t threshold_bytes = 0;  ///< smaller items are fused; larger: fewer, larger messages or
-                                     ///< launches. 0: no fusion
-  /// Maximum ready time of a member after the first. Larger: the first member waits longer. Unset:
-  /// no limit.
+  std::int64_t threshold_bytes = 0;  ///< items smaller than this are fused; a larger threshold
+                                     ///< makes fewer, larger messages or launches; 0: no fusion
+  /// Longest time between the ready times of the first member and of any other. With a longer one,
+  /// the first member waits longer. Unset: no limit.
   std::optional<Picoseconds> wait = {};
   /// Maximum size of a group or batch; a member that would exceed it starts the next one. Unset: no
   /// limit.
@@ -98,10 +99,11 @@ struct Plan {
   /// G. With more than one, a LocalReduce precedes each gradient's synchronisation and a
   /// LocalBroadcast follows it; for schedules of several steps, in every step (casync/expand.cpp).
   std::uint32_t gpus_per_node = 1;
-  /// Nodes of each host, where rings of topology ring leave a host by another one in turn, so that
-  /// all network cards of hosts are used; 1: every ring leaves it by its last node.
+  /// Number of nodes per host, if the rings of topology ring are to leave a host by each of its
+  /// nodes in turn, so that all network cards of the host are used. With 1, every ring leaves it by
+  /// its last node.
   std::uint32_t rails = 1;
-  std::vector<Algorithm> algorithms;  ///< at most 127
+  std::vector<Algorithm> algorithms;  ///< at most 127 algorithms
   std::vector<Decision> decisions;    ///< one per gradient, in input order
   std::string raw_topology = {};      ///< topology of raw gradients (rule: topologies_of()); empty:
                                       ///< Topology::dense of `topology` if set, else `topology`
@@ -110,7 +112,7 @@ struct Plan {
   /// Bulk groups made by hand, as input indices. `bulk` groups all other gradients.
   std::vector<std::vector<std::uint32_t>> bulk_groups = {};
   Aggregation batch = {};  ///< batches of Encode, Decode and Merge; sizes in fp32 bytes of slices
-  Schedule schedule = {};  ///< when which gradients are synchronised
+  Schedule schedule = {};  ///< schedule: when which gradients are synchronised
   /// Sharded schedules: the algorithm in which parameters are gathered, per gradient in input
   /// order, as in Decision::algorithm. Empty: raw.
   std::vector<std::int8_t> gathers = {};
@@ -124,7 +126,7 @@ struct Plan {
   /// or rows of topologies(): "ring" stands for ring_gather and ring_reduce_scatter. With rows,
   /// gradients in codecs other than half precision go straight to the node that adds them up.
   std::string shards_by = std::string(kLibrary);
-  /// True if gathers and reductions are messages between nodes. Only these can be run.
+  /// True if gathers and reductions are messages between nodes. Only such plans can be run.
   bool shards_in_messages() const { return shards_by != kLibrary; }
   bool pipelining = true;  ///< off: see remove_pipelining() in rewrites.hpp
 };

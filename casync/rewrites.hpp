@@ -21,10 +21,10 @@ namespace hipress::casync {
 /// would contain an edge into a batch, which increases the depth, and no edge decreases it.
 void batch_launches(GraphBuilder& builder, const Aggregation& rule, const Layout& layout);
 
-/// Removes pipelining from the tasks from `first` on, which are one iteration. On every node, units
-/// are synchronised one after the other, and each unit in phases. Each depth (as above, but within
-/// the unit) has two phases: the tasks of all partitions that encode or decode, then those that
-/// transfer. No task of a phase starts before the tasks of earlier phases have ended and their
+/// Removes pipelining from one iteration, the tasks with ids of at least `first`. On every node,
+/// units are synchronised one after the other, and each unit in phases. Each depth (as above, but
+/// within the unit) has two phases: the tasks of all partitions that encode or decode, then those
+/// that transfer. No task of a phase starts before the tasks of earlier phases have ended and their
 /// messages have arrived. So on a node, codecs do not overlap with transfers, nor one gradient with
 /// another. The result has no cycle: all edges ascend in (place in Layout::order, depth,
 /// transfers).

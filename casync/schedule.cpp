@@ -27,7 +27,8 @@ const ScheduleRow* find_schedule(std::string_view name) {
   return found == schedule_rows().end() ? nullptr : *found;
 }
 
-/// "; did you mean 'fsdp'? ": suggests a row by its name in other frameworks, or by its spelling.
+/// Suggestion, such as "; did you mean 'fsdp'? ", of a row by its name in other frameworks, or by
+/// its spelling.
 std::string proposal(std::string_view name) {
   std::string small(name);
   std::ranges::transform(small, small.begin(), [](unsigned char c) {
@@ -164,7 +165,8 @@ Schedule Schedule::parse(std::string_view text) {
 std::vector<Schedule> Schedule::parse_set(std::string_view text) {
   std::vector<Schedule> schedules;
   std::string refusal;
-  read(io::first_alternative(text));  // an unknown parameter rather than too many of its values
+  read(io::first_alternative(text));  // reports an unknown parameter rather than too many of its
+                                      // values
   for (const std::string& one : io::alternatives(text, kMostOfSet, "schedules")) {
     Schedule schedule = read(one);
     try {

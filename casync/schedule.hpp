@@ -14,10 +14,10 @@ namespace hipress::casync {
 /// Time of the synchronisation of one part's gradients, in steps of a period.
 struct Synchronisation {
   std::uint32_t part = 0;
-  std::uint32_t step = 0;     ///< step whose backward pass starts each gradient's synchronisation
-  std::uint32_t awaited = 0;  ///< step whose forward pass needs the result: later than `step`, by
-                              ///< at most a period; from Timetable::steps on, a step of the next
-                              ///< period
+  std::uint32_t step = 0;  ///< step whose backward pass starts each gradient's synchronisation
+  /// step whose forward pass needs the result: later than `step`, by at most a period;
+  /// Timetable::steps and above are steps of the next period
+  std::uint32_t awaited = 0;
 };
 
 /// Start of the gather of a layer's parameters for backward, relative to the backward pass of the
@@ -34,7 +34,7 @@ struct Sharding {
   /// by shard. 0: one group of all nodes.
   std::uint32_t nodes = 0;
   /// Number of neighbours among which each part is sharded after forward, and gathered for
-  /// backward. 0: as before forward; 1: parts stay whole.
+  /// backward. 0: as many as before forward. 1: parts stay whole.
   std::uint32_t kept_among = 0;
   Prefetch prefetch = Prefetch::kPre;
   std::uint32_t in_flight = 2;          ///< parts in memory at a time, including the one in use
@@ -111,8 +111,8 @@ class Schedule {
   /// known schedules or parameters.
   static Schedule parse(std::string_view text);
   /// All schedules of a text with alternatives: "local(steps=50|100, overlap=0|1)" gives four, in
-  /// that order. Combinations of values that contradict each other are left out.
-  /// std::invalid_argument as parse(), if no schedule is left, or for more than kMostOfSet.
+  /// that order. Combinations of values that contradict each other are left out. Throws
+  /// std::invalid_argument as parse() does, and if no schedule is left or more than kMostOfSet are.
   static std::vector<Schedule> parse_set(std::string_view text);
   static constexpr std::size_t kMostOfSet = 1000;
 
@@ -120,15 +120,15 @@ class Schedule {
   const ScheduleValues& values() const { return values_; }
   /// Text for parse(), with the values that differ from the default.
   std::string text() const;
-  /// The row's timetable for a model. std::invalid_argument as the row's; std::logic_error for an
-  /// invalid timetable, which is a bug of the row.
+  /// The row's timetable for a model. Throws std::invalid_argument as the row's function does, and
+  /// std::logic_error for an invalid timetable, which is a bug of the row.
   Timetable timetable(const models::Model& model) const;
   /// Cost to training, as a sentence; empty: no cost.
   std::string gives_up() const;
   bool operator==(const Schedule&) const = default;
 
  private:
-  /// As parse(), but values may contradict each other.
+  /// Like parse(), but values may contradict each other.
   static Schedule read(std::string_view text);
   void check() const;
 
@@ -143,7 +143,8 @@ std::span<const ScheduleRow* const> schedules();
 std::string schedule_names();
 
 /// Adds a row to schedules() for its own lifetime. Not thread-safe: no other thread may read
-/// schedules() during construction and destruction. std::invalid_argument if the name is taken.
+/// schedules() during construction and destruction. Throws std::invalid_argument if the name is
+/// taken.
 class ScheduleRegistration {
  public:
   explicit ScheduleRegistration(const ScheduleRow& row);

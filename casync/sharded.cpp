@@ -167,7 +167,8 @@ class ShardedExpansion {
   }
 
   /// Algorithm of a gather; null if shards travel as the model stores them. Null also for a gather
-  /// among fewer neighbours unless in half precision, as the shards were decoded before forward.
+  /// among some of the nodes, unless in half precision, since these shards were decoded before
+  /// forward.
   const Algorithm* gather_algorithm(const Unit& unit, std::uint8_t group) const {
     const std::int8_t index = plan_.gather_of(unit.members.front());
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, index);
@@ -199,7 +200,7 @@ class ShardedExpansion {
     return in_messages(*layout_.units[unit].topology, work_of(unit), group, last, behind);
   }
 
-  /// The same with another topology. It starts after `behind` and after `last`, the previous
+  /// Expands a unit by the given topology. It starts after `behind` and after `last`, the previous
   /// operation of the communicator. On a node it ends when the node's messages have been sent, too.
   Ids in_messages(const Topology& topology, UnitWork work, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
@@ -219,8 +220,8 @@ class ShardedExpansion {
     return last = ends_of(first, first_edge, add(join, {&work.ready}));
   }
 
-  /// Adds a Join on every node that waits for the node's last tasks, out of the tasks from `first`
-  /// on with the edges from `first_edge` on.
+  /// Adds a Join on every node that waits for the node's last tasks, out of the tasks starting at
+  /// `first` with the edges starting at `first_edge`.
   Ids ends_of(TaskId first, std::size_t first_edge, Ids joins) {
     const TaskId end = joins.front();
     std::vector<bool> goes_on(end - first, false);
@@ -391,11 +392,11 @@ class ShardedExpansion {
   std::vector<Layer> layers_;  // in the order of forward
   std::vector<Group> groups_;
   std::uint8_t all_ = 0, kept_ = 0, replicas_ = 0, within_ = 0, between_ = 0;  // places in groups_
-  bool exchanges_twice_ = false;  // within neighbours, then between these
+  bool exchanges_twice_ = false;  // first among neighbours, then between groups of neighbours
   Ids computed_;
   Ids last_gather_, last_reduction_, last_mean_;  // last collective of each communicator
   Ids last_shard_;                                // the end of the last reduction
-  Ids first_use_;                                 // before the first layer of a step
+  Ids first_use_;                                 // tasks before the first layer of a step
   std::size_t gathered_ = 0;                      // number of gathers in all steps
   std::vector<Ids>
       used_;  // the last tasks that use layers, in the order in which they are gathered

@@ -20,8 +20,8 @@ enum class Purpose : std::uint8_t { kSimulate, kRun };
 /// Reductions: a layer's gradient is reduced by a ReduceScatter. With a codec other than half
 /// precision, it is encoded instead, and its shards are exchanged by an AllToAll and added in fp32.
 /// A reduction waits for the one before it. A backward pass waits for the last reduction but one,
-/// since it reuses its input buffer. If groups of neighbours have all shards, a shard's reduction
-/// is followed by its mean over groups, on a communicator of its own.
+/// whose input buffer it reuses. If groups of neighbours have all shards, a shard's reduction is
+/// followed by its mean over groups, on a communicator of its own.
 ///
 /// Collectives of one communicator follow one another in the order in which they are issued.
 ///
@@ -32,7 +32,7 @@ enum class Purpose : std::uint8_t { kSimulate, kRun };
 /// ≡ k (mod G). Their sums, already divided by N, are added over groups by a reduce-scatter and a
 /// gather, raw or in half precision.
 ///
-/// std::invalid_argument if the nodes cannot be divided into the groups.
+/// Throws std::invalid_argument if the nodes cannot be divided into the groups.
 TaskGraph expand_sharded(const models::Model& model, const Plan& plan, const Layout& layout,
                          int steps, Folding folding, Purpose purpose = Purpose::kSimulate);
 

@@ -69,14 +69,14 @@ enum class Resource : std::uint8_t {
   kCodec,
   kLocal,       ///< the link between the node's GPUs
   kPorts,       ///< the egress, and the peer's ingress
-  kCollective,  ///< the network of the group, with the node's other collectives there
+  kCollective,  ///< the network of the group, shared with the node's other collectives on it
 };
 
 /// Properties of a kind.
 struct KindRow {
   const char* name;
   Resource resource;
-  const char* lane;  ///< in traces
+  const char* lane;  ///< name of the kind's lane in traces
   bool from_others;  ///< its end depends on other nodes, too
 };
 inline constexpr std::array<KindRow, kKinds> kKindRows{{
@@ -135,21 +135,23 @@ constexpr TaskFlags operator&(TaskFlags a, TaskFlags b) {
 }
 constexpr TaskFlags& operator|=(TaskFlags& a, TaskFlags b) { return a = a | b; }
 
-/// Slice length from which the executor lets every message interrupt codec tasks. Such tasks are
-/// much longer than a scheduler's time slice, so the lost cache contents cost less than the delay.
+/// Minimum slice length for which the executor lets every message interrupt codec tasks. Such tasks
+/// are much longer than a scheduler's time slice, so the lost cache contents cost less than the
+/// delay.
 inline constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 
 /// A vertex of the graph. It has 32 bytes, since graphs have tens of millions of them.
 struct Task {
-  std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
-                               ///< (Send, Recv), of the slice as it is summed (AllReduce) or of
-                               ///< the gradient (LocalReduce, LocalBroadcast), of all shards
-                               ///< (AllGather, ReduceScatter, AllToAll), picoseconds at speed 1
-                               ///< (Forward, Backward, Steps)
-  std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
+  /// Encode, Decode, Merge: elements of the slice. Send, Recv: bytes on the wire. AllReduce: bytes
+  /// of the slice as it is summed. LocalReduce, LocalBroadcast: bytes of the gradient. AllGather,
+  /// ReduceScatter, AllToAll: bytes of all shards. Forward, Backward, Steps: picoseconds at speed
+  /// 1.
+  std::int64_t amount = 0;
+  std::uint32_t gradient = 0;  ///< input index; a bulk group if it is at least
+                               ///< TaskGraph::first_group
   std::uint32_t partition = 0;
   std::uint32_t node = 0;         ///< node that runs it
-  std::uint32_t peer_offset = 0;  ///< (receiver - sender) mod N of the message that the task is,
+  std::uint32_t peer_offset = 0;  ///< (receiver - sender) mod N of its message: the one that it is,
                                   ///< feeds or comes from; 0 if none or several
   Kind kind = Kind::kForward;
   std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
@@ -162,7 +164,7 @@ static_assert(sizeof(Task) == 32);
 
 using TaskId = std::uint32_t;
 
-/// "None" among indices into a graph's tables.
+/// Index that stands for no entry of a graph's table.
 inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
 
 /// True for a Decode of the messages of all nodes.
@@ -177,7 +179,7 @@ inline bool casts(const Task& task) {
 }
 
 /// The Encode (kind kEncode) or Decode within an AllReduce that casts. Its number of elements is
-/// half the bytes: one more than the slice has if that is odd, since messages are padded.
+/// half the bytes. For an odd slice this is one more than the slice has, since messages are padded.
 inline Task cast_of(Task all_reduce, Kind kind) {
   if (kind != Kind::kEncode) all_reduce.flags = kNoFlags;
   all_reduce.kind = kind;
@@ -203,8 +205,8 @@ inline bool is_computation(const Task& task) {
   return resource_of(task.kind) == Resource::kCompute;
 }
 
-/// True if a Send's message interrupts codec tasks at both ends, since its slice, like those beside
-/// it, is long (kLongElements).
+/// True if a Send's message interrupts codec tasks at both ends. It does if its slice is long
+/// (kLongElements), since the other slices there are then long too.
 inline bool interrupts(const Task& send) { return (send.flags & kOfLongSlice) != 0; }
 
 }  // namespace hipress::casync

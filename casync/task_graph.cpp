@@ -16,8 +16,8 @@ namespace {
 
 /// Names the tasks of one cycle, given that `waiting[v]` predecessors of v can never finish.
 std::string describe_cycle(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
-  // Every stuck task has a stuck predecessor, so walking backwards from any of them must come
-  // round.
+  // Every stuck task has a stuck predecessor, so a walk backwards from any of them must repeat a
+  // task.
   std::vector<TaskId> predecessor(graph.tasks(), graph.tasks());
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     if (waiting[id] == 0) continue;

@@ -20,13 +20,13 @@ struct Buffer {
   enum class Kind : std::uint8_t {
     kSlice,     ///< a partition of a unit: fp32 values
     kMessage,   ///< written by one task, read by others
-    kGathered,  ///< the messages of all nodes, which are its parts: the next buffers, by rank
+    kGathered,  ///< messages of all nodes; its parts are the next buffers, by rank
     kFactor,    ///< a message that is averaged; its slices travel like raw values
   };
   Kind kind = Kind::kSlice;
   std::int8_t algorithm = kRaw;  ///< encoding of its bytes; kRaw: fp32 values
   std::uint32_t node = 0;
-  std::int64_t bytes = 0;            ///< at most
+  std::int64_t bytes = 0;            ///< maximum size
   std::uint32_t part_of = kNoIndex;  ///< buffer that contains it: kFactor or kGathered
 };
 
@@ -77,8 +77,8 @@ struct TaskGraph {
   /// Per task: number of tasks that it waits for.
   std::vector<std::uint32_t> predecessors = {};
   std::uint32_t nodes = 0;
-  /// Divisor of kDivideOwn and kDivideSum: `nodes`, except in measurements of another divisor's
-  /// cost.
+  /// Divisor of kDivideOwn and kDivideSum: `nodes`, except in measurements of the cost of a
+  /// different divisor.
   std::uint32_t divisor = 0;
   /// Mix of the model's computation (models::Model::mix).
   std::optional<models::Mix> mix = {};
@@ -89,7 +89,7 @@ struct TaskGraph {
   /// Load of computing tasks on their host.
   Computing computing = {};
 
-  /// Only in graphs to run (expand_to_run()); else empty.
+  /// Buffers and operands: set only in graphs to run (expand_to_run()).
   std::vector<Buffer> buffers = {};
   std::vector<Operands> operands = {};  ///< per task
 
@@ -99,8 +99,8 @@ struct TaskGraph {
   std::uint32_t representative(std::uint32_t node) const { return folded ? 0 : node; }
   /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
   std::uint32_t first_group = UINT32_MAX;
-  /// The value of Task::gradient that stands for the first of `factors`, which are the stages of
-  /// one unit after the other.
+  /// The value of Task::gradient that stands for the first of `factors`, which are ordered by unit,
+  /// then by stage.
   std::uint32_t first_factor = UINT32_MAX;
   std::vector<Factor> factors = {};
   /// Index into `factors` of a unit's first factor, for units with factors.
@@ -116,7 +116,7 @@ struct TaskGraph {
   const Factor* factor_of(const Task& task) const {
     return task.gradient < first_factor ? nullptr : &factors[task.gradient - first_factor];
   }
-  /// By stage, the factors of an Encode or Decode with kFactors; empty for other tasks.
+  /// Factors, by stage, of an Encode or Decode with kFactors; empty for other tasks.
   std::span<const Factor> factors_of(const Task& task) const {
     return codes_factors(task) ? factors_of_unit(task.gradient) : std::span<const Factor>();
   }
@@ -127,7 +127,7 @@ struct TaskGraph {
     return factor == nullptr ? task.gradient : factor->unit;
   }
   /// Priority per value of Task::gradient: larger if the next forward pass needs it sooner. Empty
-  /// in graphs made by hand: the index itself.
+  /// in graphs made by hand, where the index itself is the priority.
   std::vector<std::uint32_t> need_places = {};
 
   /// Priority of a task, from need_places.
@@ -157,8 +157,8 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
 /// the same bytes; every Recv has exactly one Send.
 void check(const TaskGraph& graph);
 
-/// True if an Encode divides its input by a number that is no power of two. A power of two costs
-/// next to nothing: the Encode multiplies by the reciprocal, which is exact.
+/// True if an Encode divides its input by a number that is not a power of two. Division by a power
+/// of two costs next to nothing: the Encode multiplies by the reciprocal, which is exact.
 inline bool encodes_quotients(const Task& task, std::uint32_t divisor) {
   return task.kind == Kind::kEncode && (task.flags & kDivideOwn) != 0 &&
          !std::has_single_bit(divisor);

@@ -26,9 +26,9 @@ namespace hipress::casync {
 /// Operation on a unit's values over all nodes.
 enum class Operation : std::uint8_t {
   kMean,           ///< every node ends with the mean of all
-  kBroadcast,      ///< every node ends with the root's
+  kBroadcast,      ///< every node ends with the root's values
   kReduceScatter,  ///< node k of N ends with the mean of partitions k, k + N …, its shard
-  kGather,         ///< every node ends with all shards, partition k as node k of them has it
+  kGather,         ///< every node ends with all shards; partition k is that of node k
 };
 const char* to_string(Operation operation);  ///< "mean" …
 
@@ -37,20 +37,21 @@ const char* to_string(Operation operation);  ///< "mean" …
 /// (mod `stride`).
 struct Ranks {
   std::uint32_t first = 0;
-  std::uint32_t nodes = 0;  ///< 0: all of the graph's
+  std::uint32_t nodes = 0;  ///< 0: all nodes of the graph
   std::uint32_t stride = 1;
 };
 
 /// A unit to synchronise: the input of a topology.
 struct UnitWork {
-  std::uint32_t unit = 0;       ///< Task::gradient: input index g, or a bulk group's
+  std::uint32_t unit = 0;       ///< Task::gradient: input index g, or index of a bulk group
   std::int64_t elements = 0;    ///< m
   std::int32_t partitions = 1;  ///< K
   std::int8_t algorithm_index = kRaw;
   const Algorithm* algorithm = nullptr;  ///< null: raw fp32
   std::uint32_t root = 0;                ///< root of a broadcast
   Ranks ranks = {};
-  std::uint32_t within = 1;   ///< neighbours that add up first, in a reduction in two levels
+  std::uint32_t within = 1;   ///< number of neighbours that add up first, in a reduction in two
+                              ///< levels
   std::uint32_t rails = 1;    ///< Plan::rails
   bool divided = false;       ///< values were divided by N before, so the operation only sums
   bool as_stored = false;     ///< gradients are stored in the half precision that is sent
@@ -113,7 +114,7 @@ struct TopologyPair {
   /// Number of successive encodings of a gradient on its way; 1 for factors.
   int encodings_of(const Algorithm& algorithm, std::uint32_t nodes) const;
 };
-/// The pair of a plan with Plan::topology and Plan::raw_topology, which may be empty.
+/// The pair of a plan with Plan::topology and Plan::raw_topology, which may be empty. Throws
 /// std::invalid_argument for an unknown name.
 TopologyPair topologies_of(std::string_view topology, std::string_view raw_topology);
 
@@ -124,7 +125,8 @@ std::vector<const Topology*> topologies_for(Operation operation);
 std::string topology_names(Operation operation);
 
 /// Adds a row to topologies() for its own lifetime. Not thread-safe: no other thread may read
-/// topologies() during construction and destruction. std::invalid_argument if the name is taken.
+/// topologies() during construction and destruction. Throws std::invalid_argument if the name is
+/// taken.
 class TopologyRegistration {
  public:
   explicit TopologyRegistration(const Topology& topology);
@@ -136,34 +138,34 @@ class TopologyRegistration {
   const Topology* topology_;
 };
 
-/// The row of a mean or a broadcast with that name, in any case ("PS", "ring");
+/// The row of a mean or a broadcast with that name, in any case ("PS", "ring"); throws
 /// std::invalid_argument that lists the names.
 const Topology& find_topology(std::string_view name);
 
 /// The row of an operation on shards for a Plan::shards_by other than kLibrary: "ring" with kGather
-/// gives ring_gather. std::invalid_argument that lists the known names.
+/// gives ring_gather. Throws std::invalid_argument that lists the known names.
 const Topology& find_topology(std::string_view shards_by, Operation operation);
 
-/// Converts a name in upper or lower case to a value of Plan::shards_by. std::invalid_argument as
-/// find_topology().
+/// Converts a name in upper or lower case to a value of Plan::shards_by. Throws
+/// std::invalid_argument as find_topology() does.
 std::string known_shards_by(std::string_view text);
 
 /// Expands a plan to the graph of one iteration. Every node has Forward, which is all computation
 /// before the last backward (models::before_backward_s), then the gradients' Backward tasks in
 /// order of their ready times, then the tasks that the topology adds. Throws std::invalid_argument
-/// as make_layout(), and with kFolded if foldable() is kImpossible.
+/// as make_layout() does, and with kFolded if foldable() is kImpossible.
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
 
-/// The same for the executor: tasks name their buffers. Throws as expand().
+/// Expands a plan likewise for the executor: tasks name their buffers. Throws as expand() does.
 TaskGraph expand_to_run(const models::Model& model, const Plan& plan,
                         Folding folding = Folding::kNone);
 
-/// The graph of that many iterations back to back (at least 1). Forward is a chain of one task per
-/// gradient, the last in the order of backward first. Each takes a share of the forward time in
+/// The graph of `iterations` iterations (at least 1), back to back. Forward is a chain of one task
+/// per gradient, in the reverse order of backward. Each takes a share of the forward time in
 /// proportion to its gradient's backward time, or to its elements if the model gives no ready
 /// times. From the second iteration on, Forward waits until the gradient is synchronised on the
 /// node, and Backward until the node has sent the values that Backward overwrites. Throws as
-/// expand().
+/// expand() does.
 TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
                               Folding folding = Folding::kNone);
 

@@ -57,20 +57,21 @@ struct Loads {
 
 /// The terms of the lower bound. All but `loads` require at least two nodes.
 struct BoundTerms {
-  /// From the first node's ready time until the first slice is synchronised.
+  /// Time from the first node's ready time until the first slice is synchronised.
   double (*chain)(const Slices& slices, const Wire& wire);
-  /// The same until all slices are synchronised; a node encodes and decodes them one by one.
+  /// Time from the first node's ready time until all slices are synchronised. A node encodes and
+  /// decodes them one by one.
   double (*piped)(const Slices& slices, const Wire& wire);
-  /// From the last node's ready time until a slice is synchronised.
+  /// Time from the last node's ready time until a slice is synchronised.
   double (*chain_of_last)(const SliceCosts& slice, const Wire& wire);
-  /// From the sum of a raw slice to the last arrival of its mean.
+  /// Time from the sum of a raw slice to the last arrival of its mean.
   double (*spread)(const SliceCosts& slice, const Wire& wire);
   Loads (*loads)(const Slices& slices, const Wire& wire);
-  /// Lower bound of the messages of one partition that leave a host for another: the mean over
-  /// hosts. `host` gives the host of each node.
+  /// Lower bound of the number of one partition's messages that leave a host for a different one,
+  /// as the mean over hosts. `host` gives the host of each node.
   double (*crossings)(std::span<const std::uint32_t> host);
-  /// From the first node's ready time until some node has the mean of a raw slice, which the next
-  /// stage's encode waits for. Null: unknown.
+  /// Time from the first node's ready time until some node has the mean of a raw slice, which the
+  /// next stage's encode waits for. Null: unknown.
   double (*gathered)(const SliceCosts& slice, const Wire& wire) = nullptr;
 };
 
@@ -81,8 +82,8 @@ using StepIds = std::vector<std::uint32_t>;
 class CoarsePattern {
  public:
   virtual ~CoarsePattern() = default;
-  /// Adds a phase after all of `after`; returns its number. It is work on codec streams or ports,
-  /// which takes the busiest node `stretch` times as long as the mean, then a latency.
+  /// Adds a phase after all of `after`; returns its number. The phase is work on codec streams or
+  /// ports, followed by a latency. The busiest node needs `stretch` times the mean work.
   virtual std::uint32_t add(Resource resource, double work, double stretch, double latency,
                             const StepIds& after) = 0;
 };

@@ -1,6 +1,6 @@
-// What most of our files include of the standard library and of {fmt}, read once for all of them
-// (HipressTargets.cmake). A file still names what it uses: the presets dev and fuzz compile without
-// this one.
+// Headers of the standard library and of {fmt} that most of our files include, compiled once for
+// all of them (HipressTargets.cmake). A file still includes what it uses: the presets dev and fuzz
+// compile without this one.
 #include <fmt/format.h>
 
 #include <algorithm>

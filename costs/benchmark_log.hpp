@@ -24,19 +24,20 @@ struct BenchmarkLog {
   Measured measured = Measured::kCollective;
   Operation operation = Operation::kAllReduce;  ///< kCollective: the operation
   int ranks = 2;
-  /// (size in bytes, value) by increasing size; sizes of collectives are counted as in nccl-tests.
+  /// Rows as (size in bytes, value), by increasing size; sizes of collectives are counted as in
+  /// nccl-tests.
   std::vector<std::pair<std::int64_t, double>> rows;
 };
 
 /// Reads the output of all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf, their
 /// OSU counterparts, osu_bw, osu_latency, ib_*_bw or ib_*_lat, also with the line prefixes of
-/// mpirun and srun. `ranks` is for logs without a number of ranks: OSU's collectives. InputError
-/// with file and line for a log that is truncated, incomplete, or of another test.
+/// mpirun and srun. `ranks` is for logs without a number of ranks: OSU's collectives. Throws
+/// InputError with file and line for a log that is truncated, incomplete, or of a different test.
 BenchmarkLog read_benchmark_log(const std::string& path, std::optional<int> ranks = {});
 
-/// Adds the log to a profile. A collective becomes the profile's curve for that number of nodes,
-/// through the log's rows. A bandwidth or latency becomes the link's: that of the largest or the
-/// smallest message, respectively.
+/// Adds the log to a profile. A collective's rows become the profile's curve for the log's number
+/// of nodes. The bandwidth of the largest message, or the latency of the smallest, becomes the
+/// link's.
 void add_to_profile(const BenchmarkLog& log, Profile& profile);
 
 }  // namespace hipress::costs

@@ -51,7 +51,7 @@ bool share_a_host(const Cluster& cluster) {
 LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place) {
   LinkCosts link = cluster.link;
   const SlowLink& slow = cluster.slow_links[place];
-  // Options and axes may give hosts another link than the file did.
+  // Options and axes may give hosts a different link from the file's.
   link.bandwidth = std::min(link.bandwidth, slow.bandwidth);
   link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, link.bandwidth);
   if (slow.latency_s) {
@@ -65,7 +65,7 @@ bool is_uniform(const Cluster& cluster) {
   if (!is_hierarchical(cluster) || cluster.nodes < 2) return true;
   const Path first = path(cluster, 0, 1);
   if (first >= Path::kBetweenRacks) return false;
-  // All on one host, or all on different ones in one rack.
+  // Uniform: all nodes are on one host, or all on different hosts in one rack.
   for (std::uint32_t node = 1; node < cluster.nodes; ++node) {
     if (path(cluster, 0, node) != first) return false;
   }

@@ -31,10 +31,10 @@ inline constexpr std::size_t kMostLevels = 4;
 /// racks of a higher level consist of whole racks.
 struct RackCosts {
   std::uint32_t hosts = 1;  ///< n, in a full rack
-  /// Bandwidth from the level below (n·B at the lowest) over that of a rack's uplink. The downlink
-  /// has the bandwidth of the uplink.
+  /// Ratio of the bandwidth from the level below (n·B at the lowest) to that of a rack's uplink.
+  /// The downlink has the bandwidth of the uplink.
   double oversubscription = 1;
-  double latency_s = 0;  ///< between racks, in addition to the levels below
+  double latency_s = 0;  ///< latency between racks, in addition to that of the levels below
   bool operator==(const RackCosts&) const = default;
 };
 
@@ -53,8 +53,8 @@ struct GpuLinkCosts {
   bool operator==(const GpuLinkCosts&) const = default;
 };
 
-/// A link between two hosts that is slower than their own, or between two sites. All messages
-/// between the two share it, in each direction.
+/// A link between two hosts, or between two sites, that is slower than their own links. All
+/// messages between the two share it, in each direction.
 struct SlowLink {
   std::uint32_t a = 0, b = 0;  ///< hosts or sites; a < b
   double bandwidth = 0;        ///< bytes per second, at most Cluster::link's
@@ -93,8 +93,8 @@ struct Cluster {
   std::vector<RackCosts> racks = {};      ///< lowest first; shared hosts need a host_link
   CardCosts cards = {};                   ///< have an effect with a host_link
   std::vector<SlowLink> slow_links = {};  ///< empty if there are racks
-  /// Set: every node is a site, `link` joins it to other sites, and gpus_per_node counts the GPUs
-  /// of all its machines. Excludes racks and a host_link.
+  /// If set, every node is a site, `link` joins it to other sites, and gpus_per_node counts the
+  /// GPUs of all its machines. Excludes racks and a host_link.
   std::optional<SiteCosts> site = {};
   /// True if the hosts are those of Profile::machine. LinkCosts::span of collectives is then set.
   bool of_machine = false;
@@ -121,7 +121,8 @@ double local_s(const Cluster& cluster, std::int64_t bytes);
 enum class Path : std::uint8_t {
   kWithinHost,    ///< both nodes' ports of the host_link
   kBetweenHosts,  ///< both hosts' links (without a host link: both nodes')
-  kBetweenRacks,  ///< also one rack's uplink and the other's downlink; + k: of k more levels
+  kBetweenRacks,  ///< also one rack's uplink and the other's downlink; kBetweenRacks + k: those of
+                  ///< k more levels, too
 };
 inline constexpr int kPaths = 2 + static_cast<int>(kMostLevels);
 
@@ -181,8 +182,8 @@ inline std::uint32_t card_of(const Cluster& cluster, std::uint32_t node) {
   return cluster.cards.nodes > 0 ? node / cluster.cards.nodes : cluster.host[node];
 }
 
-/// Number of rings for the use of all cards: each enters a host at another node, so there is one
-/// per node of a host. 1 if a host has one link.
+/// Number of rings that together use all cards. Each enters a host at a different node, so there is
+/// one per node of a host. 1 if a host has one link.
 std::uint32_t rails(const Cluster& cluster);
 
 /// Costs of a message along a path: bandwidth of its slowest link, sum of its latencies.
@@ -238,8 +239,8 @@ std::optional<std::uint32_t> nodes_of_cluster(const std::string& path);
 enum class NodeCount : std::uint8_t { kOne, kAsAsked };
 
 /// Reads a cluster YAML (docs/profiles.md lists the keys). Missing keys take the profile's values.
-/// `nodes` 0: the file gives the number of nodes. InputError with file and line for an unknown key,
-/// an invalid value, or (kOne) a number of nodes other than `nodes`.
+/// `nodes` 0: the file gives the number of nodes. Throws InputError with file and line for an
+/// unknown key, an invalid value, or (kOne) a number of nodes other than `nodes`.
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes,
                      NodeCount rule = NodeCount::kOne);
 

@@ -55,7 +55,7 @@ constexpr double kWordsBetween = 0.9;
 /// With the switch the library adapts its chunks, so that short ones fill faster.
 constexpr double kFill_us = 160, kFillLatencies = 12;
 constexpr double kChunk_us = 5.5, kChunkLatencies = 2;
-/// The same of LL128 in trees, and of LL, of which the buffers limit the longest.
+/// Fill time of a chunk of LL128 in trees, and of LL, whose buffers limit it.
 constexpr double kWordsChunk_us = 6;
 constexpr double kFlagsChunk_us = 24, kMostFlags_us = 30;
 /// NVLS trees move a little less inside a host than NVLS.
@@ -116,16 +116,17 @@ struct Tuning {
 constexpr ByProtocol kTreeBase = {6.8, 14, 8.4}, kRingBase = {6.6, 14, 8.4};
 constexpr Tuning kTreeTuning = {{0.6, 1.25, 4}, {1, 1.9, 4}, {5, 8.5, 14}};
 constexpr Tuning kRingTuning = {{0.6, 1.9, 3.4}, {1, 2.5, 5.7}, {2.7, 4, 14}};
-/// By generation in a host, by processor (Intel, AMD) between hosts; of 1, 2 and more hosts.
+/// Maximum bandwidth of LL on 1, 2 and more hosts: by generation within a host, by processor
+/// (Intel, AMD) between hosts.
 constexpr double kMostLL[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
-constexpr ByGeneration kRingWords = {20, 20, 36.7, 40};  ///< a channel
+constexpr ByGeneration kRingWords = {20, 20, 36.7, 40};  ///< per channel
 constexpr double kTreeWords[4][3] = {
     {20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}};
 constexpr double kTreeMost[4][3] = {
     {26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
 constexpr double kSwitchTreeMost[4][3] = {{0, 0, 0}, {0, 0, 0}, {0, 57.7, 45.5}, {0, 96, 80}};
 constexpr ByGeneration kSwitchEfficiency = {0, 0, 0.85, 0.74}, kChannels = {12, 24, 16, 16};
-/// Bytes of 64 · 2^i: the rate of trees is multiplied by this.
+/// Factors of the rate of trees, for sizes of 64 · 2^i bytes.
 constexpr double kTreeCorrection[kProtocols][23] = {
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
@@ -239,7 +240,8 @@ struct Clock {
     if (protocol != kSimple || !at.spans_hosts()) return 0;
     return kFill_us + kFillLatencies * at.latency_us();
   }
-  /// Time in which further pieces of messages fill the pipeline between hosts, by their wire time.
+  /// Time in which further pieces of messages fill the pipeline between hosts, given their wire
+  /// time.
   double flags_us(Protocol protocol, double wire_us) const {
     if (protocol != kLL || !at.spans_hosts()) return 0;
     return std::min(2 * std::sqrt(kFlagsChunk_us * wire_us), kMostFlags_us);

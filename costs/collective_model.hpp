@@ -9,20 +9,21 @@
 
 namespace hipress::costs {
 
-/// The ways of the machine's library (gloo_model.hpp: Gloo's). NCCL's for an operation of `bytes`
-/// bytes on these GPUs, each with two times:
+/// Ways of the machine's library to carry out an operation of `bytes` bytes on these GPUs. Those of
+/// Gloo are in gloo_model.hpp. Each way of NCCL has two times:
 ///  - `planned_s` is the estimate of NCCL's own tuning model, by which it chooses (formulas and
 ///    constants: src/graph/tuning.cc of NCCL 2.27 and 2.19).
 ///  - `seconds` = launch + steps · latency + bytes / rate + fill. The rate is that of the slower of
 ///    NVLink and the cards that the GPUs of a host share, with one ring per rail. The fill is that
 ///    of the pipeline between hosts. docs/collectives.md has the constants.
-/// std::invalid_argument if hosts have different numbers of GPUs or more than the machine, or if a
-/// machine without a network has several hosts.
+/// Throws std::invalid_argument if hosts have different numbers of GPUs or more than the machine,
+/// or if a machine without a network has several hosts.
 std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, Operation operation,
                                            double bytes);
 
 /// The library's choice: the first way with the smallest `planned_s`. `algorithm` and `protocol`
-/// restrict the choice like NCCL_ALGO and NCCL_PROTO; empty: any. InputError if no way has them.
+/// restrict the choice like NCCL_ALGO and NCCL_PROTO; empty: any. Throws InputError if no way has
+/// them.
 CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation operation,
                               double bytes, std::string_view algorithm = {},
                               std::string_view protocol = {});

@@ -30,7 +30,7 @@ Number number(std::string_view text, std::string_view column, Number least) {
   return value;
 }
 
-/// Algorithms of Gloo: its choice, and the beginning of others' names.
+/// Names of Gloo's algorithms: its own choice, and the prefix of the others.
 constexpr std::string_view kGloo = "gloo", kOfGloo = "gloo_";
 
 class Reader {

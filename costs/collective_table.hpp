@@ -24,8 +24,8 @@ struct PublishedCollective {
 };
 
 /// Reads a CSV with the columns table, machine, hosts, gpus, collective, algorithm, bytes and
-/// time_s, and predicts each row from the machine's data sheet alone. InputError with file and line
-/// for other columns, an unknown machine or invalid values.
+/// time_s, and predicts each row from the machine's data sheet alone. Throws InputError with file
+/// and line for other columns, an unknown machine or invalid values.
 std::vector<PublishedCollective> predict_collectives(const std::string& path);
 
 }  // namespace hipress::costs

@@ -29,8 +29,8 @@ enum class Operation : std::uint8_t {
 /// One way to carry out an operation, and its two times.
 struct CollectiveWay {
   std::string_view algorithm;  ///< "ring", "tree", "nvls", "nvls_tree", "p2p", "halving_doubling"
-  std::string_view protocol;   ///< "LL", "LL128", "Simple"; "TCP" of Gloo
-  double planned_s = 0;        ///< estimate of the library; 0 of Gloo, which has none
+  std::string_view protocol;   ///< "LL", "LL128", "Simple"; "TCP" for Gloo
+  double planned_s = 0;        ///< estimate of the library; 0 for Gloo, which has none
   double seconds = 0;          ///< estimate of this model
   /// Shares of `seconds` during which the bytes keep a GPU's port into the fabric busy, and the
   /// GPU's part of its host's cards.

@@ -32,8 +32,9 @@ bool limited_by_cores(const Profile& profile) {
   return link.core_s_per_byte == 0 || link.core_s_per_byte * link.bandwidth >= kBusy;
 }
 
-/// Measured number of nodes that is nearest to `nodes`, of one host or of several as those are;
-/// null if there is no such number. Collectives within a host say little about those between hosts.
+/// Measurement for the number of nodes nearest to `nodes`, among numbers that fit on one host, or
+/// among those that do not if `spans_hosts`. Null if none was measured. Collectives within a host
+/// say little about those between hosts.
 const GatherCosts::value_type* nearest_measured(const GatherCosts& measured, const Machine& machine,
                                                 std::uint32_t nodes, bool spans_hosts) {
   const auto distance = [&](int n) { return std::abs(std::log(static_cast<double>(n) / nodes)); };

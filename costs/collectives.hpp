@@ -25,8 +25,9 @@ extern const CollectiveRow kAllReduce, kAllGather, kReduceScatter, kAllToAll;
 double wire_s(const CollectiveRow& row, std::uint32_t nodes, std::int64_t bytes,
               const LinkCosts& link);
 
-/// Shares of the time of a collective for which its bytes keep each GPU's port into the fabric
-/// busy, and its part of its host's cards; 0 and 0: hosts are of no machine.
+/// Shares of a collective's duration during which its bytes keep busy each GPU's port into the
+/// fabric, and the GPU's part of its host's cards. Both are 0 if the hosts are not those of a
+/// machine.
 struct PortShares {
   double within = 0, between = 0;
 };
@@ -101,7 +102,7 @@ class ShardCosts {
   const CollectiveCosts& gather() const { return gather_; }
   const CollectiveCosts& reduce_scatter() const { return reduce_scatter_; }
   const CollectiveCosts& all_to_all() const { return all_to_all_; }
-  /// As CollectiveCosts::diagnostic(), for all-gathers and reduce-scatters.
+  /// Diagnostics of all-gathers and reduce-scatters; see CollectiveCosts::diagnostic().
   std::string diagnostic(std::uint32_t nodes) const;
 
  private:

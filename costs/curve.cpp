@@ -113,8 +113,8 @@ Segment fit_segment(Samples samples, std::size_t begin, std::size_t end) {
   return {begin, end, line, robust_loss(own, line)};
 }
 
-/// x at which the right line takes over: the crossing if it lies between the neighbouring samples,
-/// else halfway between them.
+/// Point x at which the right line takes over: the crossing if it lies between the neighbouring
+/// samples, else halfway between them.
 double takeover(Samples samples, const Segment& left, const Segment& right) {
   const auto last = static_cast<double>(samples[left.end - 1].x);
   const auto first = static_cast<double>(samples[right.begin].x);

@@ -22,10 +22,10 @@ std::string describe_bandwidth(double bytes_per_s) {
 
 namespace {
 
-/// "250 GB/s": a bandwidth in units of links within a machine.
+/// Bandwidth in units of links within a machine, such as "250 GB/s".
 std::string byte_rate(double bytes_per_s) { return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9); }
 
-/// "1 node", "8 nodes".
+/// Number with its noun: "1 node", "8 nodes".
 std::string counted(std::uint32_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? std::string_view() : "s");
 }

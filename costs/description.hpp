@@ -13,12 +13,12 @@ namespace hipress::costs {
 /// Default profile of the tools.
 inline constexpr std::string_view kDefaultProfile = "sosp21";
 
-/// Text: reason for the default, and how to get a better profile.
+/// Text with the reason for the default, and how to get a better profile.
 inline constexpr std::string_view kWhyDefault =
     "since no `profile` was given: take one for your GPU and network, such as h100-100g "
     "(estimated), or measure your machines with hipress-profile";
 
-/// "25 Gbit/s": a bandwidth in network units.
+/// Bandwidth in network units, such as "25 Gbit/s".
 std::string describe_bandwidth(double bytes_per_s);
 
 /// Origin of a profile's numbers, from its `source`: "measured", "derived", "estimated",
@@ -29,9 +29,10 @@ std::string_view origin_of(const Profile& profile);
 /// default, and how to get a better one.
 std::string describe_origin(const Profile& profile, bool given);
 
-/// Sentence on the costs used for an algorithm without its own: those of another ("tern.pse(b=4) is
-/// charged the cost of tern.pse(b=2)"), between those of two densities, or estimated_costs()
-/// (costs/traffic.hpp). Empty if it has its own, or if none are known.
+/// Sentence on the costs used for an algorithm that has none of its own: those of a different
+/// algorithm ("tern.pse(b=4) is charged the cost of tern.pse(b=2)"), interpolated ones between two
+/// densities, or estimated_costs() (costs/traffic.hpp). Empty if it has its own, or if none are
+/// known.
 std::string foreign_costs(const Profile& profile, const std::string& algorithm);
 
 /// Mix of computation behind a prediction, marked if assumed: "assumed mix gemm 46 %, attention 2

@@ -12,17 +12,17 @@
 /// Keys of cluster files on the fabric between hosts: cards, levels of racks, hosts of a machine.
 namespace hipress::costs {
 
-/// Reads key `rack`: one level, or a list of levels, lowest first. InputError for an
-/// oversubscription below 1, or a level whose racks are no whole number of racks of the level
+/// Reads key `rack`: one level, or a list of levels, lowest first. Throws InputError for an
+/// oversubscription below 1, or a level whose racks do not consist of whole racks of the level
 /// below.
 std::vector<RackCosts> read_racks(const io::YamlNode& node);
 
-/// Reads key `cards`, after the hosts and GPUs of the cluster. InputError for more cards than GPUs
-/// per host, or for GPUs that cannot be divided evenly among the cards.
+/// Reads key `cards`, after the hosts and GPUs of the cluster. Throws InputError for more cards
+/// than GPUs per host, or for GPUs that cannot be divided evenly among the cards.
 CardCosts read_cards(const io::YamlNode& node, const Cluster& cluster);
 
-/// Divides the nodes of a host, or its GPUs, among `count` cards. std::invalid_argument as for
-/// read_cards().
+/// Divides the nodes of a host, or its GPUs, among `count` cards. Throws std::invalid_argument as
+/// for read_cards().
 CardCosts cards_of(std::uint32_t count, const Cluster& cluster);
 
 /// Reads key `compute_speed`, a map from node index to speed. Nodes that are not listed keep their
@@ -39,8 +39,8 @@ struct MachineHosts {
   std::string library = {};           ///< empty: not given
 };
 
-/// Reads the hosts; unset if the file names no machine. InputError for an unknown machine, or for
-/// keys that contradict its description.
+/// Reads the hosts; unset if the file names no machine. Throws InputError for an unknown machine,
+/// or for keys that contradict its description.
 std::optional<MachineHosts> machine_hosts(const std::string& path);
 
 /// Total number of GPUs; unset if the file gives neither hosts nor GPUs.
@@ -49,10 +49,11 @@ std::optional<std::uint32_t> nodes_of(const MachineHosts& hosts);
 /// Reads the other keys of such a file into `cluster`: name, racks, overlap and compute speeds.
 void read_fabric(const std::string& path, const Profile& profile, Cluster& cluster);
 
-/// "8 GPUs on one NVSwitch, a card of 400Gbit/s each".
+/// Description of a host, such as "8 GPUs on one NVSwitch, a card of 400Gbit/s each".
 std::string describe_host(const Machine& machine);
 
-/// "racks of 16 hosts 2:1 oversubscribed, of 64 hosts 1.5:1"; empty without racks.
+/// Description of the racks, such as "racks of 16 hosts 2:1 oversubscribed, of 64 hosts 1.5:1";
+/// empty without racks.
 std::string describe_racks(const Cluster& cluster);
 
 /// Sentence that compares an exchange between all pairs of `nodes` nodes with a ring, by the bytes

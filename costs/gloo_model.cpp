@@ -59,8 +59,8 @@ struct GlooClock {
     return std::max(chain_us * segments / 2, rounds * segments * slow.busy_us(segment));
   }
 
-  /// Halving with sums, and doubling if `gathers`, over the largest power of two of the ranks.
-  /// Smaller blocks of the others send what they summed to it, and get the result back.
+  /// Halving with sums, and doubling if `gathers`, over the largest power of two of the ranks. The
+  /// other ranks form smaller blocks, which send their sums to that one and get the result back.
   double halving_us(bool gathers) const {
     const double times = gathers ? 2 : 1;
     const std::uint32_t block = std::bit_floor(ranks.gpus);
@@ -91,7 +91,7 @@ struct GlooClock {
     return (n() - 1) * hop.busy_us(bytes / n()) + hop.latency_us;
   }
 
-  /// A way, during which each host sends `load` times the bytes to others.
+  /// Way that takes `us`, during which each host sends `load` times the bytes to other hosts.
   CollectiveWay way(std::string_view algorithm, double us, double load) const {
     CollectiveWay made = {.algorithm = algorithm, .protocol = "TCP"};
     made.seconds = (kStart_us + us) * kMicrosecond;

@@ -28,8 +28,8 @@ struct HostTopology {
 };
 
 /// Reads an NCCL topology (the file of NCCL_TOPO_DUMP_FILE or NCCL_TOPO_FILE) or the output of
-/// `nvidia-smi topo -m`. InputError with file and line for another format, a truncated file, a file
-/// without GPUs, or links or cards of GPUs that do not exist.
+/// `nvidia-smi topo -m`. Throws InputError with file and line for a different format, a truncated
+/// file, a file without GPUs, or links or cards of GPUs that do not exist.
 HostTopology read_host_topology(const std::string& path);
 
 /// Data that the file lacks and the user gives.
@@ -39,8 +39,8 @@ struct TopologyOptions {
   std::string network;  ///< kind of network; empty: the file's, else `like`'s
 };
 
-/// Machine made of such hosts. Its `sources` name the data that the topology lacks. InputError if
-/// no starter machine has such GPUs and `like` is empty.
+/// Machine made of such hosts. Its `sources` name the data that the topology lacks. Throws
+/// InputError if no starter machine has such GPUs and `like` is empty.
 Machine machine_of(const HostTopology& topology, const TopologyOptions& options);
 
 /// Description, such as "8 GPUs on one NVSwitch (450GB/s each way), 8 cards of 400Gbit/s, one for

@@ -298,7 +298,8 @@ class DumpReader {
   static const char* network_of(const XMLElement* device, const XMLElement& net) {
     struct Row {
       std::string_view vendor, device, device_class;  ///< prefixes
-      bool gpu_direct;                                ///< only if GPU memory can be read directly
+      bool gpu_direct;                                ///< counts only if GPU memory can be read
+                                                      ///< directly
       const char* network;
     };
     static constexpr std::array<Row, 4> kRows = {{
@@ -349,7 +350,7 @@ class MatrixReader {
     for (std::string line; std::getline(in, line);) lines_.push_back(words_of(line));
   }
 
-  /// True if a line names columns from GPU0 on.
+  /// True if a line names columns, starting with GPU0.
   bool has_matrix() const { return header() < lines_.size(); }
 
   HostTopology read() {
@@ -462,8 +463,8 @@ class MatrixReader {
     }
   }
 
-  /// Recognises switches: all pairs have the same number of links, and more than GPUs have in
-  /// total.
+  /// Recognises switches: all pairs of GPUs report the same number of links, and together these
+  /// exceed the links that one GPU has.
   void fill_parts() {
     std::set<int> counts;
     for (const auto& [name, cells] : rows_) {

@@ -22,17 +22,18 @@ std::optional<Cluster> in_one_level(const Cluster& cluster);
 /// numbers of nodes, or nodes of a host that differ in speed.
 std::optional<Cluster> in_two_levels(const Cluster& cluster);
 
-/// The other of the two forms; unset if the cluster has only one.
+/// The cluster's other form: in_one_level() or in_two_levels(). Unset if it has only one form.
 std::optional<Cluster> in_other_levels(const Cluster& cluster);
 
 /// Cluster in which every GPU is a node: `cluster` itself if nodes have one GPU, else
-/// in_one_level(). InputError if a cluster cannot express it.
+/// in_one_level(). Throws InputError if a cluster cannot express it.
 Cluster of_gpus(const Cluster& cluster);
 
 /// Sentence on the nodes of such a cluster.
 std::string describe_levels(const Cluster& cluster);
 
-/// The form, `cluster` or in_other_levels(), with `nodes` nodes; `cluster` if neither has them.
+/// Form of the cluster that has `nodes` nodes: `cluster` or in_other_levels(). `cluster` if neither
+/// has.
 Cluster with_nodes(const Cluster& cluster, std::uint32_t nodes);
 
 }  // namespace hipress::costs

@@ -24,7 +24,7 @@ LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults,
 /// Bandwidth of a link in a cluster file: its `bandwidth`, or its `rate` times the share of its own
 /// rate that the profile's link reaches. Empty if the map has neither key.
 std::optional<double> bandwidth_in(const io::YamlNode& node, const Profile& profile);
-/// As bandwidth_in(), for a map that must have one of the two keys.
+/// Like bandwidth_in(), for a map that must have one of the two keys.
 double required_bandwidth(const io::YamlNode& node, const Profile& profile);
 
 }  // namespace hipress::costs

@@ -259,7 +259,7 @@ void write_machine(const std::string& path, const Machine& machine) {
 std::vector<std::string> machine_names() { return io::data_names(kFolder, ".yaml"); }
 
 std::string machine_file(const std::string& path_or_name) {
-  // Names of machines have dots ("p5.48xlarge"), which names of other data have not.
+  // Names of machines have dots ("p5.48xlarge"), which names of other data do not have.
   const std::vector<std::string> shipped = machine_names();
   if (std::ranges::binary_search(shipped, path_or_name)) {
     return io::data_file(fmt::format("{}/{}.yaml", kFolder, path_or_name));

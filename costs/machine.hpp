@@ -21,7 +21,7 @@ struct GpuGeneration {
 struct FabricKind {
   const char* name;  ///< "nvswitch"
   const char* help;
-  const char* joins;       ///< in a sentence: "on one NVSwitch"
+  const char* joins;       ///< words in a sentence: "on one NVSwitch"
   bool is_nvlink;          ///< true: stores of 128 bytes arrive whole, as protocol LL128 needs
   bool switch_multicasts;  ///< the switch sums and copies (NVLS), if the GPUs support it
 };
@@ -44,7 +44,7 @@ struct NetworkKind {
 /// Library of a job's collectives.
 enum class Library : std::uint8_t {
   kNccl,
-  kGloo,  ///< for tensors in the host's memory, as PyTorch uses it for jobs on CPUs
+  kGloo,  ///< library for tensors in the host's memory, as PyTorch uses it for jobs on CPUs
 };
 
 /// Data sheet of a host with GPUs: machines/NAME.yaml, schema hipress.machine/1
@@ -93,15 +93,15 @@ const char* name_of(Library library);
 const FabricKind& fabric_kind(std::string_view name);
 const NetworkKind& network_kind(std::string_view name);
 
-/// Path of a machine's file: the path itself, or that of the shipped machine of this name.
+/// Path of a machine's file: the path itself, or that of the shipped machine of this name. Throws
 /// InputError if it is neither.
 std::string machine_file(const std::string& path_or_name);
 
-/// Reads a machine's file, or a shipped one by name ("p5.48xlarge"). InputError with file and line
-/// if it is unreadable or truncated, or a key is unknown, missing or has an invalid value.
+/// Reads a machine's file, or a shipped one by name ("p5.48xlarge"). Throws InputError with file
+/// and line if it is unreadable or truncated, or a key is unknown, missing or has an invalid value.
 Machine read_machine(const std::string& path_or_name);
 
-/// As read_machine(), from text; `name` stands for the file in messages.
+/// Like read_machine(), but reads text; `name` stands for the file in messages.
 Machine parse_machine(const std::string& text, const std::string& name);
 
 /// Writes a machine so that read_machine() returns an equal one.

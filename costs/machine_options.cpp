@@ -226,7 +226,7 @@ void warn_of_replaced_link(const MachineOptions& options, LoadedMachines& machin
 }
 
 /// Hosts and GPUs of a request. The number of GPUs is `gpus`, else `nodes`, else that of all hosts.
-/// InputError if they contradict each other or exceed the machine.
+/// Throws InputError if they contradict each other or exceed the machine.
 Ranks ranks_of(const MachineOptions& options, const Machine& machine, std::uint32_t nodes) {
   if (options.gpus > 0 && nodes > 0 && options.gpus != nodes) {
     throw io::InputError(

@@ -53,17 +53,17 @@ struct LoadedMachines {
 };
 
 /// Reads the given profile; without one, that of the machine's kernels, scaled to the machine's
-/// memory bandwidth. InputError for an unreadable file.
+/// memory bandwidth. Throws InputError for an unreadable file.
 Profile read_costs(const MachineOptions& options);
 
 /// Reads the profile (default: kDefaultProfile) and the cluster. The number of nodes is `nodes`; if
 /// that is 0, the file's; if the file has none, `otherwise`. With a machine, every GPU is a node;
 /// without a profile, the kernels are those that the machine names, scaled to its memory bandwidth.
-/// InputError names the option or file whose value lacks a unit, is out of range, or contradicts
-/// another.
+/// InputError names the option or file whose value lacks a unit, is out of range, or contradicts a
+/// different one.
 LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise);
 
-/// As load(), with a profile that has already been read. Its kernels are not scaled.
+/// Like load(), with a profile that has already been read. Its kernels are not scaled.
 LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
                     std::uint32_t otherwise);
 

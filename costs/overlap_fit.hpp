@@ -14,8 +14,8 @@ struct BesideSample {
 };
 
 /// Slowdown factor per class: Σ beside ÷ Σ alone over its samples. Long samples count more, as they
-/// do in a step. At least 1, since other work speeds nothing up. io::RunError for a class that
-/// takes no time alone.
+/// do in a step. At least 1, since other work speeds nothing up. Throws io::RunError for a class
+/// that takes no time alone.
 std::map<std::string, double> class_factors(std::span<const BesideSample> samples);
 
 }  // namespace hipress::costs

@@ -32,7 +32,7 @@ struct CodecCosts {
   Curve encode;
   Curve decode;
   Curve decode_add;
-  /// Factor of `encode` for divided values, if the divisor is no power of two
+  /// Factor of `encode` for divided values, if the divisor is not a power of two
   /// (casync::encodes_quotients)
   double encode_factor_quotients = 1;
   /// Mean length of a message relative to its upper bound, from a sample; 1 if messages do not
@@ -73,8 +73,8 @@ struct LinkCosts {
   Span span = {};
   bool operator==(const LinkCosts&) const = default;
 
-  /// Sets another network's bandwidth for both directions. Drops the burst, which belongs to the
-  /// measured network.
+  /// Sets the bandwidth of a different network, for both directions. Drops the burst, which belongs
+  /// to the measured network.
   void set_bandwidth(double bytes_per_s) {
     bandwidth = bandwidth_both_ways = bytes_per_s;
     burst_bytes = 0;
@@ -139,29 +139,29 @@ struct Profile {
   std::vector<Series> samples;
 
   /// Costs of an algorithm, with or without its parameters ("tbq", "tbq(tau=0.25)"). A sparsifier
-  /// between two rows of other densities is interpolated (costs/density.hpp). Without a row:
+  /// between two rows of different densities is interpolated (costs/density.hpp). Without a row:
   /// estimated_costs() (costs/traffic.hpp). InputError lists the profile's algorithms if there are
   /// no costs.
   CodecCosts codec(const std::string& algorithm) const;
 
-  /// Name of the row in `codecs` that codec() uses, or the nearer of two: the algorithm's own, or
-  /// one with other parameters. Empty if not found.
+  /// Name of the row in `codecs` that codec() uses: the algorithm's own, or one with other
+  /// parameters. If codec() interpolates, the nearer of its two rows. Empty if not found.
   std::string row_of(const std::string& algorithm) const;
 
   bool operator==(const Profile&) const = default;
 };
 
 /// Reads a profile file, or a shipped profile by its name ("sosp21"; a file of that name is
-/// "./sosp21"). InputError with file and line if it is unreadable or truncated, has another schema,
-/// or a value is unknown, missing, without unit, negative or not finite.
+/// "./sosp21"). Throws InputError with file and line if it is unreadable or truncated, has a
+/// different schema, or a value is unknown, missing, without unit, negative or not finite.
 Profile read_profile(const std::string& path_or_name);
 
 /// Names of the shipped and the starter profiles, in alphabetic order.
 std::vector<std::string> profile_names();
 
 /// Writes a profile so that read_profile() returns an equal one, with bit-identical numbers, except
-/// for `fingerprint` and the costs that `estimate` adds. InputError if the folder is not writable,
-/// or for a value that read_profile() refuses.
+/// for `fingerprint` and the costs that `estimate` adds. Throws InputError if the folder is not
+/// writable, or for a value that read_profile() refuses.
 void write_profile(const std::string& path, const Profile& profile);
 
 }  // namespace hipress::costs

@@ -4,7 +4,7 @@ namespace hipress::costs {
 
 /// Variation of runs around a profile's costs, as standard deviations of the factors' logarithms
 /// (0.1: two runs in three are within 10 %). A run draws each factor once for all of its work: a
-/// slow machine is slow for every kernel. Larger: wider intervals.
+/// slow machine is slow for every kernel. Larger values mean wider intervals.
 struct Spread {
   double host = 0;        ///< kernels and CPU time of transfers, from run to run
   double links = 0;       ///< bandwidths, overheads and latencies, from run to run
@@ -22,7 +22,7 @@ inline constexpr double kMaxSpread = 2;
 struct Probes {
   double copy = 0;       ///< memory, read and written once each
   double codec = 0;      ///< gradient bytes through onebit's encode
-  double transport = 0;  ///< from one rank to another, over the transport
+  double transport = 0;  ///< rate from one rank to another, over the transport
   bool operator==(const Probes&) const = default;
 };
 

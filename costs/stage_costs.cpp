@@ -51,7 +51,8 @@ std::vector<unsigned> subsets() {
 /// terms there are 31 subsets.
 Eigen::VectorXd non_negative_least_squares(const Eigen::MatrixXd& matrix,
                                            const Eigen::VectorXd& target) {
-  // Smaller improvements are rounding errors: relative, and of the squares of perfect fits.
+  // Improvements below these are rounding errors: relative ones, and those in the squares of a
+  // perfect fit.
   constexpr double kBetter = 1e-6, kPerfect = 1e-20;
   Eigen::VectorXd best = Eigen::VectorXd::Zero(kTerms);
   double best_loss = target.squaredNorm();

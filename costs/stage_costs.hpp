@@ -9,11 +9,12 @@
 
 #include "kernels/codec/stages.hpp"
 
-/// Costs of a stage of a staged codec, and their fit to measured times. An E-element gradient's
-/// stage sends a *factor* of F values, which has r columns: the codec's *rank*.
+/// Costs of a stage of a staged codec, and their fit to measured times. A stage of a gradient of E
+/// elements sends a *factor* of F values in r columns; r is the codec's *rank*.
 namespace hipress::costs {
 
-/// Variables of a stage's time; sums if several gradients are coded together.
+/// Quantities on which a stage's time depends. If several gradients are coded together, each
+/// quantity is a sum over them.
 struct StageWork {
   std::int64_t elements = 0;       ///< E
   std::int64_t element_ranks = 0;  ///< E·r

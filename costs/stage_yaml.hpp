@@ -32,7 +32,7 @@ CodecCosts read_stages(const io::YamlNode& codec);
 /// of `stages` per stage of its codec, or curves. Other algorithms may have either.
 void check_stages(const io::YamlNode& codec, std::string_view algorithm);
 
-/// Reason why a codec cannot have costs of that many stages (0: curves); empty if it can.
+/// Reason why a codec cannot have costs of `stages` stages (0: curves); empty if it can.
 std::string complaint_about_stages(std::string_view algorithm, const kernels::CodecTraits& traits,
                                    std::size_t stages);
 

@@ -37,7 +37,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxOutput = 64 << 10;
-constexpr int kGraceMs = 500;  ///< between SIGTERM, so that compilers can clean up, and SIGKILL
+constexpr int kGraceMs = 500;  ///< time between SIGTERM, so that compilers can clean up, and
+                               ///< SIGKILL
 
 struct Pipe {
   Pipe() {

@@ -16,7 +16,7 @@ struct ChildCommand {
 
 /// Outcome of a command.
 struct ChildResult {
-  /// errno if the command could not be started; the rest is then meaningless.
+  /// Value of errno if the command could not be started; the other members are then meaningless.
   int start_error = 0;
   bool timed_out = false;
   int status = 0;      ///< exit status; 128 + N if signal N ended it

@@ -49,7 +49,7 @@ class Document {
   Document(std::string_view text);
   Document(std::string text);
   Document(std::initializer_list<Member> members);
-  /// Null if the optional is empty.
+  /// The optional's value; null if it is empty.
   template <class T>
   Document(const std::optional<T>& value) : Document() {
     if (value) *this = Document(*value);
@@ -66,24 +66,24 @@ class Document {
   static Document object();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
-  /// Pointer to the value; null if it is of another kind. number() takes any integer or double.
+  /// Pointer to the value; null if it is of a different kind. number() takes any integer or double.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const std::string* text() const { return std::get_if<std::string>(&value_); }
   const List* items() const { return std::get_if<List>(&value_); }
   const Object* members() const { return std::get_if<Object>(&value_); }
   std::optional<double> number() const;
-  /// The integer; empty if the value is no integer or out of range.
+  /// The integer; empty if the value is not an integer, or out of range.
   std::optional<std::int64_t> integer() const;            ///< range of std::int64_t
   std::optional<std::uint64_t> unsigned_integer() const;  ///< range of std::uint64_t
 
-  /// "an object", "the number 3.5", "the text 'x'": for complaints.
+  /// Description for complaints: "an object", "the number 3.5", "the text 'x'".
   std::string describe() const;
 
-  /// The member `name`; null if it is missing or this is no object.
+  /// The member `name`; null if it is missing or this is not an object.
   const Document* find(std::string_view name) const;
   /// The member `name`, appended if it is missing. Turns null into an object.
   Document& operator[](std::string_view name);
-  /// Sets every member of another object in this one.
+  /// Sets every member of the object `other` in this one.
   void update(const Document& other);
   /// Appends to a list. Turns null into a list.
   void push_back(Document value);

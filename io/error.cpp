@@ -20,8 +20,9 @@ std::string_view beginning(std::string_view text) {
   constexpr std::size_t kLongest = 80;
   if (text.size() <= kLongest) return text;
   std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // to its start
-  if (kLongest - end >= 4) end = kLongest;                                          // not UTF-8
+  // Go back to the start of the character. Text that is not UTF-8 is cut at kLongest.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  if (kLongest - end >= 4) end = kLongest;
   return text.substr(0, end);
 }
 

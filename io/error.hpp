@@ -20,7 +20,7 @@ class InputError : public std::runtime_error {
   /// 1; 0 stands for the whole file and is left out.
   InputError(const std::string& file, int line, const std::string& message);
 
-  /// File of the error, as the user named it; null if the message alone tells.
+  /// File of the error, as the user named it; null if the error is not about a file.
   const std::string* file() const noexcept { return file_.get(); }
   int line() const noexcept { return line_; }  ///< 0: the whole file
 
@@ -57,7 +57,8 @@ std::string describe(const std::exception& error);
 /// `text` between quotation marks for a message: printable() (utf8.hpp), cut after 80 bytes.
 std::string quote(std::string_view text);
 
-/// File name for a message: printable() (utf8.hpp), cut as quote() does from PATH_MAX bytes on.
+/// File name for a message: printable() (utf8.hpp). Names of PATH_MAX bytes or more are cut as
+/// quote() does.
 std::string printable_path(std::string_view path);
 
 }  // namespace hipress::io

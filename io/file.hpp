@@ -12,7 +12,7 @@ namespace hipress::io {
 struct ReadLimits;  // input_file.hpp
 
 /// Writes a file atomically: `write` fills a temporary file in the same folder, which is then
-/// renamed to `path`. A failed or killed run leaves no partial file, and keeps an old one. The
+/// renamed to `path`. A failed or killed run leaves no partial file, and an old file unchanged. The
 /// temporary file has a random name, and takes mode and, where permitted, owner from the file that
 /// it replaces. Symbolic links, devices and pipes stay what they are.
 ///
@@ -58,8 +58,8 @@ std::string data_file(const std::string& relative);
 /// data_names("models", ".yaml") has "vgg19". Empty if there are none.
 std::vector<std::string> data_names(const std::string& folder, const std::string& ending);
 
-/// True if `path` exists and is no folder, links followed. False if the system cannot tell, as for
-/// a name that is too long: opening it reports the reason.
+/// True if `path`, with links followed, exists and is not a folder. False if the system cannot
+/// tell, as for a name that is too long: opening it reports the reason.
 bool is_file(const std::string& path);
 
 /// Path of the file that a user names. Searched in this order: the data file of that exact name in

@@ -59,7 +59,7 @@ class Inputs {
 
 namespace {
 
-/// Complaint about a file that is no input; empty for regular files and pipes.
+/// Complaint about a file that cannot be an input; empty for regular files and pipes.
 std::string_view wrong_kind(mode_t mode) {
   if (S_ISREG(mode) || S_ISFIFO(mode)) return {};
   if (S_ISDIR(mode)) return "is a folder, give the name of a file";

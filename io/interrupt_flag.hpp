@@ -8,7 +8,7 @@ namespace hipress::io {
 /// set the flag at any time. It must outlive the work.
 class InterruptFlag {
  public:
-  /// Never set: the work runs to its end.
+  /// A flag that is never set: the work runs to its end.
   InterruptFlag() = default;
   InterruptFlag(const std::atomic<bool>* flag) : flag_(flag) {}  ///< null: never set
   /// Flag of a C program: any value but 0 ends the work. Null: never set.

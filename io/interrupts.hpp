@@ -10,10 +10,10 @@
 namespace hipress::io {
 
 /// Installs the handlers of SIGINT, SIGTERM and SIGHUP; run_tool() calls it. The first of these
-/// signals during an InterruptScope only sets its flag. Any other one ends the process: doomed
-/// files are removed, child groups are killed, and the signal's default action makes the exit
-/// status name the signal. SIGQUIT and SIGXCPU always do so. Signals that were ignored at the start
-/// of the process (nohup) stay ignored. Idempotent.
+/// signals during an InterruptScope only sets its flag. Any later one, or one outside of such a
+/// scope, ends the process: doomed files are removed, child groups are killed, and the signal's
+/// default action makes the exit status name the signal. SIGQUIT and SIGXCPU always do so. Signals
+/// that were ignored at the start of the process (nohup) stay ignored. Idempotent.
 void handle_interrupts();
 
 /// Removes all doomed files and kills all child groups, for a process that ends without unwinding
@@ -25,8 +25,8 @@ void abandon_work();
 /// result; requires InterruptScope::interrupted().
 [[noreturn]] void end_interrupted();
 
-/// During its lifetime, the first interrupt asks the work to stop early with its best result. At
-/// most one exists at a time.
+/// Scope in which the first interrupt asks the work to stop early with its best result. At most one
+/// scope exists at a time.
 class InterruptScope {
  public:
   InterruptScope();
@@ -36,7 +36,7 @@ class InterruptScope {
 
   /// True if an interrupt has arrived in the current scope, or else in the last one.
   static bool interrupted() { return flag().load(std::memory_order_relaxed); }
-  /// Flag behind interrupted(), for searches that take one.
+  /// Flag behind interrupted(), for searches that take a flag.
   static const std::atomic<bool>& flag();
 };
 

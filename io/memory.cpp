@@ -64,8 +64,8 @@ std::int64_t left_in(const fs::path& group, const GroupFiles& files) {
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, used));
 }
 
-/// Least rest of a control group and its ancestors, in bytes. Containers see their own group as
-/// root.
+/// Smallest rest of the limits of a control group and its ancestors, in bytes. Containers see their
+/// own group as root.
 std::int64_t least_left(const fs::path& root, const std::string& group, const GroupFiles& files) {
   std::int64_t least = kUnlimited;
   for (fs::path at = group;; at = at.parent_path()) {
@@ -74,8 +74,8 @@ std::int64_t least_left(const fs::path& root, const std::string& group, const Gr
   }
 }
 
-/// Least rest over this process's control groups, in bytes. Lines of self/cgroup are "0::/group"
-/// for version 2 and "4:memory:/group" for version 1.
+/// Smallest rest of the limits of this process's control groups, in bytes. Lines of self/cgroup are
+/// "0::/group" for version 2 and "4:memory:/group" for version 1.
 std::int64_t left_by_control_groups(const fs::path& proc, const fs::path& cgroup) {
   std::int64_t least = kUnlimited;
   std::ifstream stream(proc / "self/cgroup");

@@ -44,7 +44,7 @@ namespace {
   }
 }
 
-/// Reports a failure to write a finished result: RunError.
+/// Throws the RunError of a finished result that could not be written.
 [[noreturn]] void fail(const std::string& path, int error_number) {
   const char* advice = remedy(error_number);
   throw RunError(fmt::format("{}: cannot be written: {}{}{}", path, std::strerror(error_number),
@@ -94,7 +94,8 @@ void fill(Descriptor file, const std::function<void(std::ostream&)>& write,
           const std::string& path) {
   DescriptorBuffer buffer(file.number(), path);
   std::ostream stream(&buffer);
-  // Else a stream swallows exceptions below it, std::bad_alloc included, and the file is short.
+  // Otherwise a stream swallows exceptions below it, std::bad_alloc included, and the file is
+  // short.
   stream.exceptions(std::ios::badbit);
   write(stream);
   stream.flush();
@@ -121,7 +122,7 @@ std::optional<struct stat> look_at(const fs::path& path, const std::string& aske
 
 /// Destination of a write.
 struct Target {
-  std::string path;                     ///< last component is no link
+  std::string path;                     ///< its last component is not a link
   std::optional<struct stat> replaced;  ///< empty: the file does not exist yet
 };
 

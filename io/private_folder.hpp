@@ -16,13 +16,13 @@ class PrivateFolder {
  public:
   enum class For {
     kPrograms,  ///< programs to run, which other programs open by path
-    /// Results whose names identify their content. Another of our folders in its place is harmless,
-    /// so others may write to its parents.
+    /// Results whose names identify their content. A different folder of ours in its place is
+    /// harmless, so others may write to its parents.
     kResults
   };
 
   /// Opens the folder, and creates it and missing parents with mode 0700. `remedy` says how to name
-  /// another folder ("set HIPRESS_CACHE to a folder of yours").
+  /// a different folder ("set HIPRESS_CACHE to a folder of yours").
   ///
   /// Throws InputError with the remedy if the folder cannot be created, or if another user could
   /// change it: it or a parent belongs to neither this user nor root, or others can write to it
@@ -34,8 +34,8 @@ class PrivateFolder {
   const std::string& path() const { return path_; }
 
   /// Content of a file; empty optional if it does not exist. Throws InputError with the remedy if
-  /// it is no regular file (or a link), if another user could have written it, or if it has more
-  /// than `most_bytes`. Throws RunError if it cannot be read.
+  /// it is not a regular file (links are refused), if another user could have written it, or if it
+  /// has more than `most_bytes`. Throws RunError if it cannot be read.
   std::optional<std::string> read(const std::string& name, std::size_t most_bytes) const;
 
   /// Writes files of mode 0600, each atomically. Concurrent writers of the same names do not mix

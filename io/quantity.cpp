@@ -73,7 +73,8 @@ constexpr Dimension kBandwidth{"a bandwidth with unit, such as 100Gbps or 12.5GB
   throw InputError(fmt::format("{} must be {}, got {}", what, must_be, quote(text)));
 }
 
-/// "a duration with unit, such as 5us (units: ps, ns, us, ms, s, min)"
+/// Description of accepted texts: "a duration with unit, such as 5us (units: ps, ns, us, ms, s,
+/// min)"
 std::string accepted(const Dimension& dimension) {
   std::string names;
   for (const Unit& unit : dimension.units) {

@@ -37,17 +37,17 @@ double parse_number(std::string_view text, std::string_view what);
 std::string format_bandwidth(double bytes_per_s, int digits = 4);
 std::string format_duration(double seconds, int digits = 4);
 
-/// "548MiB" if the number is whole in a binary unit, otherwise decimal: "574.7MB". For limits and
-/// thresholds, which are usually given in binary units.
+/// Formats a limit or threshold, which users mostly give in binary units: "548MiB" if the number is
+/// whole in a binary unit, otherwise decimal, such as "574.7MB".
 std::string format_size(std::int64_t bytes, int digits = 4);
 
 // Reports use one system of units per kind of amount: decimal for sizes, bits per second for links
 // between machines, bytes per second for all other rates.
 
-/// Always decimal: "574.7MB".
+/// Formats a size in decimal units, such as "574.7MB".
 std::string format_amount(std::int64_t bytes, int digits = 4);
 
-/// "25Gbit/s"; the argument is in bytes per second.
+/// Formats a rate in bits per second, such as "25Gbit/s"; the argument is in bytes per second.
 std::string format_bit_rate(double bytes_per_s, int digits = 4);
 
 }  // namespace hipress::io

@@ -7,8 +7,8 @@ namespace hipress::io {
 
 /// Rewrites a library's message for the command line: a field in backticks becomes its long option.
 /// "`transfer_order` has no effect" becomes "--transfer-order has no effect". Fields match
-/// [a-z][a-z0-9_]*. Other text stays, also after a quotation mark, where it is the user's
-/// (quote()).
+/// [a-z][a-z0-9_]*. Other text stays as it is. So does text after a quotation mark, which is the
+/// user's (quote()).
 std::string as_command_line(std::string_view sentence);
 
 }  // namespace hipress::io

@@ -16,7 +16,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 std::string question(std::string_view word, std::span<const std::string_view> known);
 
 /// Suffix for a complaint about an unknown name: `; did you mean 'bandwidth'? (known: bandwidth,
-/// latency)`. Without the question if no known word is near.
+/// latency)`. The question is left out if no known word is near.
 std::string suggestion(std::string_view word, std::span<const std::string_view> known);
 
 /// Complaint about a value outside of a list: "must be one of cpu, cuda, got 'cdua'; did you mean

@@ -20,7 +20,7 @@ std::thread start_thread(Work work) {
   });
 }
 
-/// True if the address space has room for another thread's stack and heap.
+/// True if the address space has room for the stack and heap of one more thread.
 bool has_room_for_thread() noexcept;
 
 }  // namespace hipress::io

@@ -6,8 +6,8 @@
 
 namespace hipress::io {
 
-/// Length in bytes of the UTF-8 character at the start of `text` (not empty); 0 if it is invalid:
-/// another encoding, a truncated character, an overlong form, a surrogate, or above U+10FFFF (RFC
+/// Length in bytes of the UTF-8 character at the start of `text` (not empty); 0 if it is invalid: a
+/// different encoding, a truncated character, an overlong form, a surrogate, or above U+10FFFF (RFC
 /// 3629).
 std::size_t utf8_length(std::string_view text);
 

@@ -7,7 +7,8 @@ namespace hipress::io {
 /// Release, "0.1.0". Ranks of one job must have the same.
 std::string release();
 
-/// "0.1.0 (git 1a2b3c4, CUDA 13.0, NCCL 2.27.7)", for --version and provenance.
+/// Version with its parts, for --version and provenance: "0.1.0 (git 1a2b3c4, CUDA 13.0, NCCL
+/// 2.27.7)".
 std::string version();
 
 }  // namespace hipress::io

@@ -161,7 +161,7 @@ int last_line(std::string_view text) {
 }
 
 /// Inspects the document with an end marker behind it. yaml-cpp takes the end of a file for the end
-/// of a quoted text, but refuses the marker in one.
+/// of a quoted text, but refuses the marker within a quoted text.
 void inspect_to_end(const std::string& text, const std::string& file) {
   const bool ends_line = text.ends_with('\n');
   try {

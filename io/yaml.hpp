@@ -73,8 +73,8 @@ class YamlNode {
   std::int64_t size() const;                                  ///< parse_size, 0 … kMaxBytes
   bool boolean() const;                                       ///< true or false
 
-  /// This node under another name in messages: `named("gradient 'fc6'").at("elements")` complains
-  /// "gradient 'fc6': elements must be …".
+  /// This node under a different name in messages: `named("gradient 'fc6'").at("elements")`
+  /// complains "gradient 'fc6': elements must be …".
   YamlNode named(const std::string& label) const;
 
   /// Throws InputError at this node: `file:line: path: message`.

@@ -52,8 +52,8 @@ std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
     const transport::TransportRow& row = transport::find_transport(transport);
     const transport::Descriptors each = row.descriptors(options.size);
     const std::int64_t needed = each.connected + collectives * each.collective;
-    // Check now: a rank that fails only when it connects is lost for the others, who may blame
-    // another one.
+    // Check now: a rank that fails only when it connects is lost for the others, which may blame a
+    // different rank.
     if (const std::int64_t allowed = io::allow_descriptors(needed); allowed < needed) {
       throw io::InputError(
           fmt::format("rank {} needs {} open files for its connections, and it may have {}: raise "

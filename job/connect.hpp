@@ -34,17 +34,17 @@ auto or_refuse(const transport::JobOptions& options, const Work& work) {
 }
 
 /// Connects this process as one rank of a job over the named transport, with enough descriptors for
-/// `collectives` collectives. Errors as TransportRow::connect; also io::InputError if the process
-/// may not open enough connections, and Exhausted. Both name the rank. Ranks that come to the
-/// rendezvous are told the error.
+/// `collectives` collectives. Throws as TransportRow::connect does. Also throws io::InputError if
+/// the process may not open enough connections, and Exhausted if it runs out of resources; both
+/// name the rank. Ranks that come to the rendezvous are told the error.
 std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
                                                   const transport::JobOptions& options,
                                                   int collectives);
 
 /// Calls `body` as every rank of a job, on threads of this process, over the named transport.
 /// Rethrows the most informative error. `collectives`: number of collectives that a rank has at a
-/// time. io::InputError if the process may not open enough connections; Exhausted names a rank for
-/// which no thread or memory is left.
+/// time. Throws io::InputError if the process may not open enough connections; Exhausted names a
+/// rank for which no thread or memory is left.
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
                       const std::function<void(transport::Endpoint&)>& body, int collectives = 0);
 

@@ -10,7 +10,8 @@
 
 namespace hipress::job {
 
-/// All-gather of values, in rank order. For plain data between machines of one architecture.
+/// All-gather of values, in rank order. The values must be plain data, and the machines of one
+/// architecture.
 template <class T>
 std::vector<std::vector<T>> gather(transport::Endpoint& endpoint, std::span<const T> mine) {
   static_assert(std::is_trivially_copyable_v<T>);

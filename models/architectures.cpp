@@ -168,7 +168,7 @@ Model bert(const Sizes& sizes) {
     all.norm(name + ".output.LayerNorm", width);
     all.values(4.0 * width);
   }
-  all.tensor("pooler.dense.weight", {width, width});  // of one token a sequence
+  all.tensor("pooler.dense.weight", {width, width});  // used by one token of each sequence
   all.tensor("pooler.dense.bias", {width});
   return all.take("tokens", usual_positions(sizes));
 }
@@ -362,8 +362,8 @@ Model transformer_xl(const Sizes& sizes) {
   all.tensor("r_r_bias", {sizes.heads, head_width(sizes)});
   for (int i = 0; i < sizes.layers; ++i) {
     const std::string name = fmt::format("layers.{}", i);
-    all.linear(name + ".dec_attn.qkv_net", 3 * width, width, false, 2);  // of the memory too
-    all.tensor(name + ".dec_attn.r_net.weight", {width, width});  // of distances, once for all
+    all.linear(name + ".dec_attn.qkv_net", 3 * width, width, false, 2);  // also for memory
+    all.tensor(name + ".dec_attn.r_net.weight", {width, width});         // for distances, once
     all.linear(name + ".dec_attn.o_net", width, width, false);
     // Scores of contents and of distances, and values, each over the sequence and its memory.
     for (int part = 0; part < 3; ++part) all.attention(width, false);

@@ -24,7 +24,7 @@ struct Sizes {
 };
 
 /// Gradients of an architecture in the order of backward, with shapes and Work, without times.
-/// io::InputError for sizes that no model of the family has.
+/// Throws io::InputError for sizes that no model of the family has.
 Model llama(const Sizes& sizes);  ///< Llama, Qwen (bias, or norms), Mistral, Mixtral (experts)
 Model gpt2(const Sizes& sizes);
 Model gpt_neox(const Sizes& sizes);
@@ -39,8 +39,8 @@ Model clip(const Sizes& sizes);
 /// OpenAI's Whisper, on 30 s of sound: 1500 positions in the encoder, up to 448 in the decoder.
 Model whisper(const Sizes& sizes);
 
-/// torchvision's ResNets. `heads` groups, `inner` the width of a group's bottleneck (0: basic
-/// blocks of two 3x3), `layers` one of 18, 34, 50, 101 and 152.
+/// torchvision's ResNets. `heads` is the number of groups; `inner` is the width of a group's
+/// bottleneck (0: basic blocks of two 3x3); `layers` is 18, 34, 50, 101 or 152.
 Model resnet(const Sizes& sizes);
 /// EfficientNet on images of `image` pixels a side; `width` and `layers` are B0's in percent.
 Model efficientnet(const Sizes& sizes);

@@ -102,8 +102,8 @@ bool has_work(const Model& model) {
                              [](const Gradient& one) { return one.work != Work(); });
 }
 
-/// Sets the work of a model with known shapes to that of its matrix products. io::InputError for
-/// convolutions, and for models without matrices.
+/// Sets the work of a model with known shapes to that of its matrix products. Throws io::InputError
+/// for convolutions, and for models without matrices.
 void assume_work(Model& model) {
   for (Gradient& gradient : model.gradients) {
     const bool looked_up = gradient.name.find("emb") != std::string::npos ||

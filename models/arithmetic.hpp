@@ -44,7 +44,8 @@ std::vector<std::string_view> checkpoints();  ///< "none", "selective", "full"
 /// memory for the job. Matrix products take FLOPs / (share · peak), and all operations take bytes /
 /// (share · memory bandwidth); docs/arithmetic.md has the shares. Backward takes twice as long as
 /// forward, plus the recomputation of checkpoints. Returns sentences that name the assumptions.
-/// io::InputError if the work of the model is unknown, or if the machine has no peak for the dtype.
+/// Throws io::InputError if the work of the model is unknown, or if the machine has no peak for the
+/// dtype.
 std::vector<std::string> compute(const Job& job, const Rates& rates, Model& model);
 
 }  // namespace hipress::models

@@ -143,7 +143,7 @@ void check(const Sizes& sizes, const std::string& file) {
   }
 }
 
-/// True for variants of T5 with gates; older files have another key for them.
+/// True for variants of T5 with gates; older files have a different key for them.
 bool is_gated(const Document& config) {
   const Document* const said = config.find("feed_forward_proj");
   const std::string* const text = said != nullptr ? said->text() : nullptr;

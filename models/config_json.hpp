@@ -7,8 +7,8 @@
 
 namespace hipress::models {
 
-/// Model of a Hugging Face config.json, without times. io::InputError for missing or invalid sizes,
-/// and for an unknown model_type; the latter's message ends in `remedy`.
+/// Model of a Hugging Face config.json, without times. Throws io::InputError for missing or invalid
+/// sizes, and for an unknown model_type; the latter's message ends in `remedy`.
 Model model_of_config(const io::Document& config, const std::string& file,
                       const std::string& remedy);
 

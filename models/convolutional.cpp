@@ -36,7 +36,7 @@ Model resnet(const Sizes& sizes) {
   const bool basic = sizes.inner == 0;
   const int expansion = basic ? 1 : 4, groups = std::max(1, sizes.heads);
   ConvolutionBuilder all;
-  int side = all.convolution("conv1", "bn1", kBase, 3, kImage, 7, 2) / 2;  // and a pooling
+  int side = all.convolution("conv1", "bn1", kBase, 3, kImage, 7, 2) / 2;  // halved by a pooling
   int in = kBase;
   for (int stage = 0; stage < 4; ++stage) {
     const int planes = kBase << stage;

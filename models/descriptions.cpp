@@ -217,7 +217,8 @@ bool is_word(std::string_view text, std::string_view also) {
          });
 }
 
-/// True for names such as "meta-llama/Meta-Llama-3-8B": no local folder, and no file's ending.
+/// True for names such as "meta-llama/Meta-Llama-3-8B", which are not local folders and have no
+/// file's ending.
 bool is_repository(const Looked& at) {
   if (at.is_there) return false;
   const std::size_t slash = at.path.find('/');

@@ -53,7 +53,7 @@ std::optional<ListedTensor> tensor_in(std::string_view line) {
   }
   const auto start = std::ranges::find_if(line, in_name);
   const auto stop = std::find_if_not(start, line.end(), in_name);
-  const std::string_view output = ":0";  // of TensorFlow's names, "dense/kernel:0"
+  const std::string_view output = ":0";  // suffix of TensorFlow's names, as in "dense/kernel:0"
   if (start == line.end() || stop - line.begin() > static_cast<std::ptrdiff_t>(open)) {
     return std::nullopt;
   }
@@ -151,7 +151,7 @@ std::string add_table(const std::string& path, TensorList& tensors) {
     if (words.size() < 3) continue;
     if (words[0] == "Total" && words[1] == "params:") {
       total = count_in(words[2]);
-      break;  // what follows sums up
+      break;  // the rest of the table sums up
     }
     if (const auto count = parameters_in(words)) tensors.add(layer_name(words), *count, number);
   }

@@ -11,8 +11,8 @@ namespace hipress::models {
 bool begins_listing(std::string_view text);
 
 /// Adds the tensors of a listing with one name and shape per line, as Python prints them:
-/// "layers.0.weight torch.Size([4096, 4096])" and similar forms. io::InputError with the line for
-/// other lines.
+/// "layers.0.weight torch.Size([4096, 4096])" and similar forms. Throws io::InputError with the
+/// line for other lines.
 void add_listing(const std::string& path, TensorList& tensors);
 
 /// Adds the layers of a table with a column "Param #", as printed by torchinfo, torchsummary and

@@ -47,7 +47,7 @@ Mix assumed_mix();
 inline constexpr double kMixTolerance = 1e-6;
 
 /// Rounds the shares to multiples of 10^-digits that add up to 1, by the largest remainder; ties go
-/// to the first class. For writers.
+/// to the first class. Writers of files use it.
 Mix rounded(const Mix& mix, int digits);
 
 /// Text such as "gemm 46 %, attention 2 %, elementwise 45 %", without empty classes.

@@ -47,7 +47,8 @@ struct Gradient {
   /// Bucket (fusion buffer) of the gradient; its gradients become ready together, with the last
   /// one.
   std::optional<int> bucket = {};
-  std::string layer = {};  ///< its layer; empty: given by its name, or a layer by itself
+  std::string layer = {};  ///< name of its layer; empty: given by its own name, or a layer by
+                           ///< itself
   /// Average number of cores busy in its part of backward; see Model::threads.
   double cores = 0;
   Work work = {};  ///< all zero: unknown
@@ -102,8 +103,8 @@ std::optional<Throughput> throughput(const Model& model, std::uint32_t gpus, dou
 double backward_s(const Model& model);
 
 /// Computation time of a step before its last backward, in seconds: the previous step's optimizer,
-/// all forward passes, and all backward passes but the last. It neither waits for a
-/// synchronisation, nor does one of the same step wait for it.
+/// all forward passes, and all backward passes but the last. This computation does not wait for a
+/// synchronisation, and no synchronisation of the same step waits for it.
 double before_backward_s(const Model& model);
 
 /// Average number of busy cores of a rank, during before_backward_s() and during backward.
@@ -128,15 +129,15 @@ inline constexpr double kLongestTime_s = 1e6;
 /// Reads a model from any of three formats (docs/models.md), recognised by content or name:
 /// `name,elements` lines (SeCoPa's input.txt), a CSV with the header
 /// `name,elements,ready_us,shape`, or a model YAML (*.yaml, *.yml). A shipped model may be named
-/// without path and ending: read_model("vgg19"). The name of another architecture
-/// (models/architectures.hpp) makes its gradients, without times.
+/// without path and ending: read_model("vgg19"). The name of an architecture
+/// (models/architectures.hpp) gives its gradients, without times.
 ///
 /// Blank lines are skipped. Ready times are those at which a training job hands gradients over: see
 /// wait_for_buckets().
 ///
 /// io::InputError names file, line and gradient for a malformed line, a size outside 1 … 2^48, a
-/// shape with another number of elements (models/shape.hpp), a time outside 0 … kLongestTime_s, a
-/// duplicate, empty or unprintable name (io/utf8.hpp), an unknown key, or a missing unit. For a
+/// shape with a different number of elements (models/shape.hpp), a time outside 0 … kLongestTime_s,
+/// a duplicate, empty or unprintable name (io/utf8.hpp), an unknown key, or a missing unit. For a
 /// model without gradients, the error names the file.
 Model read_model(const std::string& path);
 

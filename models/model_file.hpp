@@ -20,7 +20,7 @@ std::optional<Model> named_model(const std::string& name);
 std::string near_models(std::string_view name);
 
 /// File that read_model() reads for `path`: the shipped model of that name, or `path` itself.
-/// io::InputError if it is neither a file nor a shipped model.
+/// Throws io::InputError if it is neither a file nor a shipped model.
 std::string model_file(const std::string& path);
 
 }  // namespace hipress::models

@@ -485,7 +485,7 @@ std::string near_models(std::string_view name) {
 std::string model_file(const std::string& path) {
   if (const auto file = io::named_file("models", path)) return *file;
   std::error_code error;
-  if (fs::is_directory(path, error)) return path;  // refused by what it holds
+  if (fs::is_directory(path, error)) return path;  // its contents decide about the error
   const std::vector<std::string> known = model_names();
   const std::vector<std::string_view> names(known.begin(), known.end());
   throw io::InputError(

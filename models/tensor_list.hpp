@@ -17,8 +17,8 @@ class TensorList {
 
   explicit TensorList(std::string file) : file_(std::move(file)) {}
 
-  /// Adds a tensor. io::InputError, with the line unless it is 0, for an unprintable or duplicate
-  /// name, or an invalid size.
+  /// Adds a tensor. Throws io::InputError, with the line unless it is 0, for an unprintable or
+  /// duplicate name, or an invalid size.
   void add(const std::string& name, Shape shape, int line);
   /// Adds a tensor of unknown shape.
   void add(const std::string& name, std::int64_t elements, int line);

@@ -27,8 +27,8 @@ void require_possible(const Model& model, std::string_view option, const std::st
       option, model.micro_steps, kLongestTime_s, io::quote(text)));
 }
 
-/// Sets ready times from 0 to `length_s`: each gradient takes its share of that after the previous
-/// one.
+/// Sets ready times from 0 to `length_s`: each gradient is ready its share of `length_s` after the
+/// previous one.
 template <typename Amount>
 void spread_over(Model& model, double length_s, Amount amount) {
   const std::size_t count = model.gradients.size();

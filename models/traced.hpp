@@ -21,12 +21,12 @@ struct Traced {
   double other_communication_s = 0;
 };
 
-/// Reads the map `traced`; `other_communication` is optional. io::InputError for unknown and
+/// Reads the map `traced`; `other_communication` is optional. Throws io::InputError for unknown and
 /// missing keys, a step of no length, and parts longer than the step.
 Traced parse_traced(const io::YamlNode& node);
 
 /// Reads the key `traced` of a model YAML; nullopt without the key, or for other formats. Throws as
-/// read_model().
+/// read_model() does.
 std::optional<Traced> read_traced(const std::string& path);
 
 /// Sentence on the upper bound of compression's gain in the traced job: its exposed communication.

@@ -42,23 +42,24 @@ std::string refusal(const casync::Algorithm& algorithm, const models::Gradient& 
 std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
                                           std::string_view name);
 
-/// Index of an algorithm that is added to the list. InputError that names the algorithm beyond
-/// kMostAlgorithms.
+/// Index of an algorithm that is added to the list. Throws InputError that names the algorithm
+/// beyond kMostAlgorithms.
 std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::string_view name);
 
-/// find_algorithm() of that name; adds the algorithm if it is missing. InputError as next_place().
+/// find_algorithm() of that name; adds the algorithm if it is missing. Throws InputError as
+/// next_place() does.
 std::int8_t place_in(std::vector<casync::Algorithm>& algorithms,
                      const casync::Algorithm& algorithm);
 
 /// Makes a plan decision by decision. All gradients are raw with K = 1 until decided.
 class PlanBuilder {
  public:
-  /// InputError for N = 0, std::invalid_argument for an unknown topology. `context` must outlive
-  /// the builder.
+  /// Throws InputError for N = 0, std::invalid_argument for an unknown topology. `context` must
+  /// outlive the builder.
   explicit PlanBuilder(const PlanContext& context);
 
   /// Index of the algorithm that `text` describes. The first call with a text makes its codec.
-  /// InputError, which lists the known algorithms, for an unknown one.
+  /// Throws InputError, which lists the known algorithms, for an unknown one.
   std::int8_t algorithm(const std::string& text);
 
   void decide(std::size_t gradient, std::int8_t algorithm, std::int32_t partitions);
@@ -91,11 +92,11 @@ class PlanMatcher {
  public:
   PlanMatcher(std::string file, const PlanContext& context);
 
-  /// InputError at the row's line for a gradient that the model lacks, that is repeated or that has
-  /// another number of elements, and for an unknown or untrusted algorithm.
+  /// Throws InputError at the row's line for a gradient that the model lacks, that is repeated or
+  /// that has a different number of elements, and for an unknown or untrusted algorithm.
   void add(const PlanRow& row);
 
-  /// InputError if a gradient of the model had no row.
+  /// Throws InputError if a gradient of the model had no row.
   ResolvedPlan take();
 
  private:

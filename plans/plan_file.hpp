@@ -61,43 +61,42 @@ struct PlanContext {
 /// all of its algorithms. A raw gradient of a half-precision dtype is resolved to that cast. An
 /// algorithm's name in the resolved plan is its whole text ("tbq(tau=0.25)").
 ///
-/// InputError with file and line for a malformed line, a gradient that the model lacks (named), one
-/// that is missing or listed twice, another number of elements than the model's, K outside
-/// 1 … 2^20, an unknown algorithm, or a program (x.pse) that the context does not trust. InputError
-/// also for N = 0.
+/// Throws InputError with file and line for a malformed line, a gradient that the model lacks
+/// (named), one that is missing or listed twice, a number of elements that differs from the
+/// model's, K outside 1 … 2^20, an unknown algorithm, or a program (x.pse) that the context does
+/// not trust. Also throws InputError for N = 0.
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);
 
-/// True if the text is the name of a plan, such as "none", rather than a file. InputError as
-/// resolve_plan() for a malformed threshold.
+/// True if the text is the name of a plan, such as "none", rather than a file. Throws InputError as
+/// resolve_plan() does for a malformed threshold.
 bool is_named_plan(const std::string& path_or_name, const PlanContext& context);
 
-/// Number of nodes of a plan YAML; unset for other files and for named plans. InputError as
-/// resolve_plan().
+/// Number of nodes of a plan YAML; unset for other files and for named plans. Throws InputError as
+/// resolve_plan() does.
 std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name);
 
 /// Topology of a plan YAML, a row of casync::topologies(); unset for other files and for named
-/// plans. InputError as resolve_plan().
+/// plans. Throws InputError as resolve_plan() does.
 std::optional<std::string> topology_of_plan(const std::string& path_or_name);
 
-/// Schedule of a plan YAML; unset if it gives none, for other files and for named plans. InputError
-/// as resolve_plan().
+/// Schedule of a plan YAML; unset if it gives none, for other files and for named plans. Throws
+/// InputError as resolve_plan() does.
 std::optional<std::string> schedule_of_plan(const std::string& path_or_name);
 
-/// Applies a plan YAML's rule for layers to the model, if it has one (models::wrap()). InputError
-/// as resolve_plan(), and for a rule that the model does not fit.
+/// Applies a plan YAML's rule for layers to the model, if it has one (models::wrap()). Throws
+/// InputError as resolve_plan() does, and for a rule that the model does not fit.
 void wrap_as_planned(const std::string& path_or_name, models::Model& model);
 
 /// Title of a plan: "plan secopa, ring, N = 4". A file appears without its folder.
 std::string title(const std::string& path_or_name, const casync::Plan& plan);
 
-/// InputError for a gradient's name that a line of SeCoPaPlan.txt cannot hold. Call it before a
-/// long search, so that it does not fail at the end.
+/// Throws InputError for a gradient's name that a line of SeCoPaPlan.txt cannot hold. Call it
+/// before a long search, so that it does not fail at the end.
 void require_text_names(const models::Model& model);
 
-/// Writes SeCoPaPlan.txt: one line `name,elements,y|n,K` per gradient, in input order.
-/// Compressed lines have a fifth field only if the plan mixes algorithms or has one with stages.
-/// The file ends with a newline and has no trailing blank line. InputError as
-/// require_text_names().
+/// Writes SeCoPaPlan.txt: one line `name,elements,y|n,K` per gradient, in input order. Compressed
+/// lines have a fifth field only if the plan mixes algorithms or has one with stages. The file ends
+/// with a newline and has no trailing blank line. Throws InputError as require_text_names() does.
 void write_plan_text(const std::string& path, const models::Model& model, const casync::Plan& plan);
 
 /// Contents of a plan YAML besides the decisions.
@@ -121,8 +120,8 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
 /// Fingerprint of a job's exchanges, 16 hex digits that ranks compare before they start. It covers
 /// the gradients' names, elements, dtypes and shapes of two or more dimensions, and the plan's
 /// topology, nodes and decisions. Ready times count only through the bulk groups and the order of
-/// all-reduces (without pipelining, the order of all units). std::invalid_argument as
-/// casync::make_layout().
+/// all-reduces (without pipelining, the order of all units). Throws std::invalid_argument as
+/// casync::make_layout() does.
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan);
 
 }  // namespace hipress::plans

@@ -50,7 +50,7 @@ void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggre
   }
 }
 
-/// InputError for options of bulk groups that contradict `no_bulk`.
+/// Throws InputError for options of bulk groups that contradict `no_bulk`.
 void refuse_aggregation(const AggregationTexts& texts) {
   for (const auto& [what, text] :
        {std::pair("threshold", &texts.threshold), std::pair("wait", &texts.wait),

@@ -17,11 +17,11 @@ struct PlanOptions {
   bool no_pipelining = false, no_bulk = false, no_selection = false;
 };
 
-/// Applies the options to a plan. InputError that names the field for a value without unit, a
-/// negative value, or options that contradict each other.
+/// Applies the options to a plan. Throws InputError that names the field for a value without unit,
+/// a negative value, or options that contradict each other.
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& plan);
 
-/// InputError if `shards_by` is given and the schedule is not sharded.
+/// Throws InputError if `shards_by` is given and the schedule is not sharded.
 void require_shards(const PlanOptions& options, const casync::Schedule& schedule);
 
 /// Turns selection off: compresses every gradient, K = N, with the algorithm that compresses most
@@ -32,8 +32,8 @@ void compress_everything(const PlanContext& context, ResolvedPlan& plan);
 std::string with_density(const std::string& algorithm, double density);
 
 /// Sets the density of every sparse gradient of the plan. Above `plan.dense->above`, they are sent
-/// by `plan.dense` instead. InputError unless 0 < density <= 1, and for a plan without sparse
-/// gradients.
+/// by `plan.dense` instead. Throws InputError unless 0 < density <= 1, and for a plan without
+/// sparse gradients.
 void set_density(double density, const PlanContext& context, ResolvedPlan& plan);
 
 }  // namespace hipress::plans

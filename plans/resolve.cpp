@@ -60,7 +60,8 @@ ResolvedPlan make_named(const NamedPlan& named, const PlanContext& context) {
   return builder.take();
 }
 
-/// InputError, which lists the named plans, for a text that is neither a plan's name nor a file.
+/// Throws InputError, which lists the named plans, for a text that is neither a plan's name nor a
+/// file.
 void require_file(const std::string& path, const PlanContext& context) {
   const bool looks_like_a_path = path.find_first_of("/.") != std::string::npos;
   if (looks_like_a_path || io::is_file(path)) return;

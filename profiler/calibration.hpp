@@ -47,10 +47,10 @@ Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t 
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
 
-/// Exchange among all nodes. Every node encodes slices of all sizes `elements` in turn, `rounds`
-/// times, all ready at once, and decodes and adds them. kSent: the first slice of each round goes
-/// to the next node, which decodes and adds it; messages wait for codecs and cores as in training.
-/// kKept: nodes keep these slices, too, and do the same work without messages.
+/// Exchange among all nodes. In each of `rounds` rounds, every node encodes one slice of each size
+/// in `elements`, decodes it and adds it. All slices are ready at once. kSent: the first slice of
+/// each round goes to the next node, which decodes and adds it; messages wait for codecs and cores
+/// as in training. kKept: nodes keep these slices, too, and do the same work without messages.
 enum class Messages : std::uint8_t { kSent, kKept };
 Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
                      const std::vector<std::int64_t>& elements, std::uint32_t rounds,

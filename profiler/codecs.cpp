@@ -24,9 +24,9 @@ Repetitions per_pass(const std::string& algorithm, Effort effort) {
   return {.warmups = slow_to_settle ? 8 : 2, .iterations = effort == Effort::kQuick ? 12 : 48};
 }
 
-/// Powers of two from 2^8 to 2^26 elements. All of them, since codecs switch algorithms at some
-/// sizes (a sparsifier samples larger slices only), and data outgrows one cache after the other.
-/// Quick: every other one up to 2^24.
+/// Powers of two from 2^8 to 2^26 elements. All of them are measured, since codecs switch
+/// algorithms at some sizes (a sparsifier samples larger slices only), and data outgrows one cache
+/// after the other. Quick: every other one up to 2^24.
 std::vector<std::int64_t> codec_sizes(Effort effort) {
   const bool quick = effort == Effort::kQuick;
   std::vector<std::int64_t> all;
@@ -47,7 +47,8 @@ bool divides(std::int64_t elements) {
 /// Together the slices exceed any cache, so a message is no longer cached when it is decoded.
 std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   constexpr std::int64_t kLargestOfMany = std::int64_t{1} << 24;
-  constexpr std::int64_t kElements = std::int64_t{1} << 22, kMaxSlices = 512;  // of each size
+  // total elements, and most slices, of each size
+  constexpr std::int64_t kElements = std::int64_t{1} << 22, kMaxSlices = 512;
   std::vector<std::vector<CodedSlice>> all(1);
   for (const std::int64_t elements : codec_sizes(effort)) {
     const auto slices = std::clamp<std::int64_t>(kElements / elements, 1, kMaxSlices);
@@ -131,7 +132,8 @@ std::vector<costs::Sample> samples_of(const Series& series, double factor = 1) {
   return all;
 }
 
-/// Time of encodes that divide over those that do not: the median over sizes, at least 1.
+/// Ratio of the time of encodes that divide to that of encodes that do not: the median over sizes,
+/// at least 1.
 double factor_of_quotients(const CodecSeries& series) {
   std::map<std::int64_t, double> plain_s;
   for (const costs::Sample& sample : samples_of(series.encode)) plain_s[sample.x] = sample.mean_s;

@@ -11,17 +11,17 @@ namespace hipress::profiler {
 
 /// Measures the core time that other threads use. A counting thread runs on each core. Like a codec
 /// thread, it yields its core to waiting threads: after a time slice (runtime::kTurn), or at once,
-/// as long codec tasks do (casync::kLongElements). Missing counts give the time that others had the
-/// core. The kernel's accounting cannot: much of a network's core time is spent in interrupts,
-/// which are charged to the interrupted thread or to none.
+/// as long codec tasks do (casync::kLongElements). Missing counts give the time for which other
+/// threads had the core. The kernel's accounting cannot give it: much of a network's core time is
+/// spent in interrupts, which are charged to the interrupted thread or to none.
 class CoreMeter {
  public:
   /// Time at which counting threads yield their core.
   enum class Leaves { kAfterATurn, kForEveryMessage };
 
   /// Starts a counting thread on each of these cores (Linux's numbers), and measures for a quarter
-  /// of a second how fast they count alone; nothing else should run meanwhile. std::system_error if
-  /// a thread cannot be started.
+  /// of a second how fast they count alone; nothing else should run meanwhile. Throws
+  /// std::system_error if a thread cannot be started.
   CoreMeter(const std::vector<int>& cores, Leaves leaves);
   ~CoreMeter();
   CoreMeter(const CoreMeter&) = delete;

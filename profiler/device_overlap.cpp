@@ -188,7 +188,7 @@ bool OverlapBench::computes(models::ComputeClass what) {
   return transfers_.least(can ? 1 : 0) == 1;
 }
 
-/// Sets the repetitions of a work so that it takes long enough to overlap with another.
+/// Sets the repetitions of a work so that it takes long enough to overlap with the other work.
 void OverlapBench::balance(Repeated& work) {
   const double long_s = options_.effort == Effort::kQuick ? 4e-3 : 20e-3;
   timer_.run(work.lane());
@@ -229,7 +229,7 @@ costs::ClassOverlap OverlapBench::measure_class(models::ComputeClass what) {
     const PairSamples codec = measure_pair(computing, coding_);
     const PairSamples transfer = measure_pair(computing, moving_);
     const std::string name(models::row_of(what).name);
-    // As kClassOverlapKeys orders them.
+    // In the order of kClassOverlapKeys.
     samples[0].push_back({name, codec.first_alone_s, codec.first_beside_s});
     samples[1].push_back({name, transfer.first_alone_s, transfer.first_beside_s});
     samples[2].push_back({name, codec.second_alone_s, codec.second_beside_s});

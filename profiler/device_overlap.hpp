@@ -18,11 +18,12 @@ namespace hipress::profiler {
 /// Measures the mutual slowdown of codecs, transfers and computation of every class on a device.
 /// Transfers are copies to and from pinned memory, or with Options::nccl messages over NCCL between
 /// neighbours, on all ranks at once. A class that the device cannot compute gets the mean of the
-/// other classes' factors, and `notes` names it. transport::PeerError if a rank or its NCCL fails.
+/// other classes' factors, and `notes` names it. Throws transport::PeerError if a rank or its NCCL
+/// fails.
 costs::OverlapFactors measure_overlap(const Options& options, const Progress& progress,
                                       std::vector<std::string>& notes);
 
-/// Beginning of these notes.
+/// Beginning of the notes on classes that the device cannot compute.
 inline constexpr std::string_view kOverlapNote = "overlap of ";
 
 /// Durations of two works in seconds: alone, and from a common start to the end of each.
@@ -62,7 +63,7 @@ struct Transfers {
   /// Enqueues on the outbound stream: sends the first `bytes` of `memory`, and receives as many
   /// bytes after them.
   std::function<void(std::byte* memory, std::int64_t bytes)> exchange;
-  /// Called during a wait for transfers, and on its timeout, as in DeviceTimer::Lane.
+  /// Functions called during a wait for transfers, and on its timeout, as in DeviceTimer::Lane.
   std::function<void()> poll = {}, give_up = {};
   /// Minimum over all ranks: they must exchange equally often, and equally many bytes.
   std::function<std::int64_t(std::int64_t)> least = [](std::int64_t own) { return own; };
@@ -86,7 +87,7 @@ class OverlapBench {
   OverlapBench(const OverlapBench&) = delete;
   OverlapBench& operator=(const OverlapBench&) = delete;
 
-  /// As measure_overlap().
+  /// See measure_overlap().
   costs::OverlapFactors measure(std::vector<std::string>& notes);
 
   DeviceTimer& timer() { return timer_; }

@@ -103,7 +103,7 @@ void fill_with_gradient(Device& device, std::span<float* const> slices, std::int
       device.copy(values + at, some.data(), bytes_of(part), Stream::kOwnCodec);
     }
   }
-  device.drain();  // before `some` is destroyed
+  device.drain();  // must end before `some` is destroyed
 }
 
 }  // namespace hipress::profiler

@@ -9,7 +9,7 @@
 
 namespace hipress::profiler {
 
-/// Bytes of that many fp32 values.
+/// Bytes of `elements` fp32 values.
 constexpr std::int64_t bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
 }

@@ -8,11 +8,12 @@
 
 namespace hipress::profiler {
 
-/// Times of a step on one device: known computation beside a codec, transfers or both.
+/// Times of a step on one device: known computation beside a codec, beside transfers, or beside
+/// both.
 struct StepCheck {
   std::string name;  ///< mix and work beside it: "assumed_beside_codec"
   models::Mix mix = {};
-  double measured_s = 0;   ///< from the common start to the end of the last
+  double measured_s = 0;   ///< time from the common start to the end of the last work
   double predicted_s = 0;  ///< simulated with the overlap factors
   double unslowed_s = 0;   ///< simulated without slowdown
 };

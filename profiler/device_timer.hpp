@@ -30,7 +30,7 @@ class DeviceTimer {
     std::function<void()> give_up = {};
   };
 
-  /// Enqueues a lane's work and waits for it, without timing. For the first run, which loads
+  /// Enqueues a lane's work and waits for it, without timing. Meant for the first run, which loads
   /// kernels and makes connections.
   void run(const Lane& lane);
 
@@ -39,7 +39,7 @@ class DeviceTimer {
   /// the last work ends. A work may have at most the launches that a stream accepts without
   /// blocking (about 1000).
   double together(const std::vector<Lane>& lanes);
-  /// The same, but returns the seconds until each work ends.
+  /// Like together(), but returns the seconds until each work ends.
   std::vector<double> ends_together(const std::vector<Lane>& lanes);
 
  private:

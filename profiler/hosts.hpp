@@ -20,7 +20,7 @@ class Hosts {
   /// Cores of this rank's machine that belong to this rank. A core belongs to the lowest rank that
   /// may use it, so a machine's first rank has all of them unless ranks are bound to cores.
   const std::vector<int>& own_cores() const { return own_cores_; }
-  /// The lowest rank on another machine than rank 0's; 1 if there is only one machine.
+  /// The lowest rank that is not on rank 0's machine; 1 if there is only one machine.
   std::uint32_t far() const { return far_; }
 
  private:

@@ -16,14 +16,14 @@
 namespace hipress::profiler {
 namespace {
 
-constexpr std::int64_t kSmall = 64;  // elements; the message is all overhead
+constexpr std::int64_t kSmall = 64;  // elements of a message that is all overhead
 /// Elements per message of the stream that measures the overhead of a message.
 constexpr std::int64_t kMedium = 1 << 10;
 constexpr std::uint32_t kFewMessages = 100, kManyMessages = 400;
 /// Elements of the largest message, if the link carries it within kLongest_s.
 constexpr std::int64_t kLargest = 1 << 22;
 constexpr double kLongest_s = 0.2;
-/// The same between GPUs, which transfer megabytes in the time of a launch.
+/// Elements of the largest message between GPUs, which transfer megabytes in the time of a launch.
 constexpr std::int64_t kLargestBetweenGpus = 1 << 24;
 
 std::int64_t message_bytes_of(std::int64_t elements) {
@@ -207,7 +207,7 @@ double measure_byte_cores(const Options& options, const CoreSeconds& core_second
   return per_byte_s;
 }
 
-/// Core-seconds of calibrations that keep that many cores busy all the time.
+/// Core-seconds of calibrations that keep `cores` cores busy all the time.
 CoreSeconds all_busy(const Options& options, double cores) {
   return [&options, cores](const Calibration& calibration, const Repetitions& times) {
     std::vector<double> seconds = run(calibration, options, times).iteration_s;
@@ -284,8 +284,8 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
     Metered metered(options, hosts, CoreMeter::Leaves::kAfterATurn);
     link.core_s_per_byte = measure_byte_cores(options, std::ref(metered), sizes, kPacedCoreSeries,
                                               profile, variations);
-    // With a rank per core, codecs keep all cores busy; counting threads would only add context
-    // switches.
+    // With at least a rank per core, codecs keep all cores busy. Counting threads would measure the
+    // same, but add context switches.
     const double cores = profile.cores * hosts.count();
     link.core_s_per_message =
         options.nodes >= cores && !options.device
@@ -357,8 +357,8 @@ std::vector<std::int64_t> collective_sizes(const Sizes& large) {
   return sizes;
 }
 
-/// The same, with one size more in each gap of a factor of 4: gloo's gathers and exchanges take
-/// twice as long per byte from some size on.
+/// Sizes for gathers and exchanges: collective_sizes(), with one more in each gap of a factor of 4.
+/// Above some size, gloo's collectives take twice as long per byte.
 std::vector<std::int64_t> shard_sizes(const Sizes& large) {
   std::vector<std::int64_t> sizes;
   for (const std::int64_t elements : collective_sizes(large)) {

@@ -19,8 +19,8 @@ struct NcclRow {
   double algbw = 0, busbw = 0;  ///< bytes per second
 };
 
-/// busbw/algbw as defined by nccl-tests: 2(n−1)/n for all-reduce, 1 for sendrecv, (n−1)/n for all
-/// others. std::invalid_argument for an unknown test.
+/// Ratio busbw/algbw as nccl-tests define it: 2(n−1)/n for all-reduce, 1 for sendrecv, (n−1)/n for
+/// all others. Throws std::invalid_argument for an unknown test.
 double bus_factor(const std::string& test, int ranks);
 
 /// Rows of a profile's samples of links. Fan-in is gather, fan-out is scatter, and both ways at

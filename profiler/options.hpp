@@ -39,12 +39,13 @@ struct Options {
   std::uint32_t nodes = 4;              ///< number of ranks in the measurements of links
   std::string transport{transport::kDefaultTransport};
   Effort effort = Effort::kFull;
-  /// Number of passes over all sizes of all algorithms on the CPU. More: less depends on the state
-  /// of a memory that is shared with other guests, whose speed changes for seconds at a time.
+  /// Number of passes over all sizes of all algorithms on the CPU. With more passes, less depends
+  /// on the state of a memory that is shared with other guests, whose speed changes for seconds at
+  /// a time.
   int passes = 2;
-  /// Largest number of runs of an exchange with messages and without, each with new threads. More:
-  /// surer, as the core time of a message varies up to fourfold between runs. Slow machines make
-  /// fewer.
+  /// Largest number of runs of an exchange with messages and without, each with new threads. More
+  /// runs give a surer mean, as the core time of a message varies up to fourfold between runs. Slow
+  /// machines make fewer.
   int exchanges = 30;
   /// This process's endpoint in a job of `nodes` processes, which all measure together, including
   /// the links between them. Every process gets the same profile. Null: the ranks are threads of

@@ -19,7 +19,8 @@ namespace hipress::profiler {
 /// Measures codecs and links of this machine by running small task graphs through the executor, so
 /// that a cost is that of the same task in a synchronisation: cold data, hand-over between threads,
 /// all ranks on one host. The result holds fits and samples. Run nothing else meanwhile, or the
-/// profile is wrong. io::InputError for no or an unknown algorithm, or fewer than two nodes.
+/// profile is wrong. Throws io::InputError if there is no algorithm or an unknown one, or for fewer
+/// than two nodes.
 costs::Profile measure(const Options& options, const Progress& progress);
 
 /// Runs measure() between two probes of this machine, and stores their geometric mean in the

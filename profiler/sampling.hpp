@@ -20,7 +20,7 @@ inline constexpr const char* kPacedCoreSeries = "link.cores";
 
 /// Median, 10th and 90th percentile of times measured for one x. Requires at least one time.
 costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
-/// The same for times in passes that are seconds or minutes apart. The median is the mean of the
+/// Statistics of times in passes that are seconds or minutes apart. The median is the mean of the
 /// passes' medians, so that every state of the machine counts. Percentiles are over all times.
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes);
 /// Statistics of the times of several iterations. They include a mean, because a prediction sums up
@@ -40,7 +40,7 @@ class Interruptions {
 
   /// Adds times of equal tasks, by iteration.
   void add(const std::vector<std::vector<double>>& iterations);
-  /// Mean time of a task with interruptions over its time without.
+  /// Ratio of the mean time of a task with interruptions to its time without.
   double factor() const { return without_s_ > 0 ? with_s_ / without_s_ : 1; }
 
  private:
@@ -55,8 +55,8 @@ costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
 /// Seconds per additional x, from the first (smallest) to the last (largest) sample.
 double slope(const std::vector<costs::Sample>& samples,
              double costs::Sample::*time = &costs::Sample::median_s);
-/// Bandwidth in bytes per second from transfers by size. io::RunError with `what`, the name of the
-/// measurement, if larger transfers did not take longer.
+/// Bandwidth in bytes per second from transfers by size. Throws io::RunError with `what`, the name
+/// of the measurement, if larger transfers did not take longer.
 double bandwidth_of(const std::string& what, const std::vector<costs::Sample>& samples);
 
 /// Number of nodes for a calibration that needs `least`: with processes, all of the job's.
@@ -68,8 +68,8 @@ struct Repetitions {
   int iterations;
 };
 
-/// Replays a calibration, without verification, since its graph is no synchronisation. All
-/// processes of a job get the same result. `meter` is ReplayOptions::meter.
+/// Replays a calibration. Does not verify values, since the graph does not synchronise gradients.
+/// All processes of a job get the same result. `meter` is ReplayOptions::meter.
 replay::ReplayResult run(const Calibration& calibration, const Options& options,
                          const Repetitions& repetitions, const std::function<double()>& meter = {});
 /// Default repetitions of an effort.

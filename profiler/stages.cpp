@@ -107,7 +107,7 @@ class TimedThreads {
     void operator()() noexcept { threads->decide(); }
   };
 
-  /// Decides about another iteration, while all threads wait.
+  /// Decides whether to run one more iteration, while all threads wait.
   void decide() noexcept {
     const double now_s = clock_();
     if (begun_ == 0) began_s_ = now_s;

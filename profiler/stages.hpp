@@ -19,12 +19,13 @@ namespace hipress::profiler {
 struct StageRule {
   std::vector<std::int64_t> elements;  ///< approximate elements of the gradients
   std::vector<int> ranks = {1, 4, 16};
-  /// Time for all iterations of a point on the CPU; there is at least one, and at most `most`.
-  /// Larger: surer, and longer by up to this for each of 2·|elements|·|ranks| points.
+  /// Time for all iterations of a point on the CPU; there is at least one, and at most `most`. A
+  /// larger budget gives surer times, and takes longer by up to the increase for each of
+  /// 2·|elements|·|ranks| points.
   double budget_s = 0.05;
   int most = 50;
-  /// Total elements of the slices that are coded in turn. Enough make all slices cold, as they are
-  /// when an iteration of a whole model returns to a gradient.
+  /// Total elements of the slices that are coded in turn. With enough of them, all slices are cold,
+  /// as they are when an iteration of a whole model returns to a gradient.
   std::int64_t cold = std::int64_t{1} << 24;
 };
 
@@ -108,7 +109,7 @@ costs::CodecCosts fit_and_keep_stages(const std::string& algorithm,
                                       const std::vector<std::vector<costs::Sample>>& samples,
                                       costs::Profile& profile);
 
-/// The same for a series, with mean times multiplied by `factor`.
+/// Fits a series likewise, with mean times multiplied by `factor`.
 costs::CodecCosts fit_and_keep_stages(const std::string& algorithm, const StageSeries& series,
                                       double factor, costs::Profile& profile);
 

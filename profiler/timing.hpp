@@ -23,7 +23,7 @@ struct StoppingRule {
 
 /// Result of measure_until().
 struct Timing {
-  std::vector<double> seconds;  ///< without the warm-up
+  std::vector<double> seconds;  ///< measured times, without the warm-up
   int warmup = 0;               ///< number of discarded times
   bool precise = false;         ///< true if it reached the rule's precision
 };

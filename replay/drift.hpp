@@ -13,7 +13,7 @@
 /// measurement, and when a profile is measured.
 namespace hipress::replay {
 
-/// Speed of a machine now over its speed then, per probe; unset if not probed both times.
+/// Ratio of a machine's speed now to its speed then, per probe; unset if not probed both times.
 struct Drift {
   std::optional<double> copy, codec, transport;
   bool operator==(const Drift&) const = default;
@@ -56,7 +56,7 @@ costs::Spread widened(costs::Spread spread, double moved);
 /// Beginning of the sentence about a machine whose speed changed during a measurement.
 inline constexpr std::string_view kMoved = "the machine's speed varied";
 /// A sentence about remaining movement: "the machine's speed varied by 33 % during profiling
-/// (second attempt), so the intervals are wide". Empty without any.
+/// (second attempt), so the intervals are wide". Empty without remaining movement.
 std::string describe_movement(const Watched& watched, std::string_view during);
 
 /// The profile with host costs scaled by the drift: codecs by the codec's ratio, merges and memory

@@ -9,7 +9,8 @@ namespace hipress::replay {
 
 /// Machines of a job's ranks.
 struct RankPlaces {
-  /// By rank. Equal texts mean the same machine; an empty text means a machine of its own.
+  /// Machine of each rank. Equal texts mean the same machine; an empty text means a machine of its
+  /// own.
   std::span<const std::string> machines;
   bool threads = false;  ///< all ranks are threads of one process
 };

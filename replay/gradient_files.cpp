@@ -57,8 +57,8 @@ void require_folder(const std::string& path) {
   if (!S_ISDIR(status.st_mode)) throw io::InputError(path, 0, "is no folder; give one");
 }
 
-/// io::InputError if there is a file anywhere in the folder. Subfolders are allowed: other ranks
-/// may be making theirs.
+/// Throws io::InputError if there is a file anywhere in the folder. Subfolders are allowed: other
+/// ranks may be making theirs.
 void require_no_files(const std::string& folder) {
   std::error_code error;
   if (!fs::exists(folder, error) && !error) return;

@@ -17,12 +17,12 @@ std::string gradient_file(const std::string& folder, std::uint32_t rank, std::ui
 /// Gradients of all ranks in files. Every iteration uses the same values.
 class GradientFiles {
  public:
-  /// Checks every file of every rank. io::InputError that names the first one that is missing, is
-  /// not a regular file or has the wrong size.
+  /// Checks every file of every rank. Throws io::InputError that names the first one that is
+  /// missing, is not a regular file or has the wrong size.
   GradientFiles(std::string folder, const models::Model& model, std::uint32_t ranks);
 
-  /// Reads a gradient's elements from `first_element` on. Thread-safe. io::RunError if the file
-  /// cannot be read or has become shorter.
+  /// Reads a gradient's elements, starting at `first_element`. Thread-safe. Throws io::RunError if
+  /// the file cannot be read or has become shorter.
   void read(std::uint32_t rank, std::uint32_t gradient, std::int64_t first_element,
             std::span<float> values) const;
 
@@ -30,13 +30,13 @@ class GradientFiles {
   std::string folder_;
 };
 
-/// Makes the folders that write_means() fills for `ranks` ranks from `first_rank` on. Every process
-/// of a job calls it before the ranks meet. Throws io::InputError if the folder holds a file, or if
-/// a rank's folder cannot be made or written to.
+/// Makes the folders that write_means() fills for `ranks` ranks, starting at `first_rank`. Every
+/// process of a job calls it before the ranks meet. Throws io::InputError if the folder holds a
+/// file, or if a rank's folder cannot be made or written to.
 void prepare_means(const std::string& folder, std::uint32_t first_rank, std::uint32_t ranks);
 
 /// Writes a rank's final values, each file atomically. `units` has the layout's units, as in
-/// Runtime. io::RunError if writing fails, as on a full disk.
+/// Runtime. Throws io::RunError if writing fails, as on a full disk.
 void write_means(const std::string& folder, std::uint32_t rank, const models::Model& model,
                  const casync::Layout& layout, std::span<const std::span<float>> units);
 
@@ -44,10 +44,11 @@ void write_means(const std::string& folder, std::uint32_t rank, const models::Mo
 /// kernels::StateStore.
 std::string state_file(const std::string& folder, std::uint32_t rank);
 
-/// Makes the folder for states. io::InputError if it cannot be made or written to.
+/// Makes the folder for states. Throws io::InputError if it cannot be made or written to.
 void prepare_states(const std::string& folder);
 
-/// io::InputError that names the first of the ranks' state files that is missing or malformed.
+/// Throws io::InputError that names the first of the ranks' state files that is missing or
+/// malformed.
 void require_states(const std::string& folder, std::uint32_t ranks);
 
 }  // namespace hipress::replay

@@ -25,7 +25,7 @@ struct PredictionOptions {
 };
 
 struct Prediction {
-  sim::Result result;  ///< with its timeline
+  sim::Result result;  ///< result with its timeline
   sim::Interval interval;
   std::string differs;  ///< Comparable::differs
 };
@@ -37,7 +37,7 @@ void check_prediction(const costs::Profile& profile,
                       const PredictionOptions& options);
 
 /// Simulates the graph that ranks in these places run, and computes the interval of its time from
-/// the spread of costs. Throws as sim::simulate() and check_prediction().
+/// the spread of costs. Throws as sim::simulate() and check_prediction() do.
 Prediction predict(const casync::TaskGraph& graph, const std::vector<casync::Algorithm>& algorithms,
                    const costs::Profile& profile, const costs::Spread& spread,
                    const RankPlaces& places, const PredictionOptions& options);

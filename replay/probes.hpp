@@ -26,7 +26,7 @@ costs::Probes run_probes(const ProbeOptions& options);
 /// Collective; the others wait.
 costs::Probes run_probes(const ProbeOptions& options, transport::Endpoint& endpoint);
 
-/// Memory bandwidth of copies by that many threads together, in bytes per second, with reads and
+/// Memory bandwidth of copies by `threads` threads together, in bytes per second, with reads and
 /// writes counted. Each thread has two buffers of `bytes`, and copies one to the other
 /// `repetitions` times. All threads start at once.
 double copy_bandwidth(int threads, std::size_t bytes, int repetitions);

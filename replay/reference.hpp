@@ -46,9 +46,9 @@ class Reference {
     std::vector<std::span<const float>> values;  ///< per node
   };
 
-  /// The graph, model and plan must outlive the reference. std::invalid_argument as
-  /// runtime::slice_of() and runtime::read_dataflow(), and if a message goes from one partition to
-  /// another.
+  /// The graph, model and plan must outlive the reference. Throws std::invalid_argument as
+  /// runtime::slice_of() and runtime::read_dataflow() do, and if a message goes from one partition
+  /// to another.
   Reference(const casync::TaskGraph& graph, const models::Model& model,
             const plans::ResolvedPlan& plan, const Inputs& inputs);
 
@@ -63,8 +63,8 @@ class Reference {
            const std::function<void(const Block&)>& visit) {
     run(index, partitions_[index].slice, iteration, visit);
   }
-  /// The same for a stretch of the partition. Unless it is elementwise, `stretch` must be all of
-  /// it.
+  /// Runs a stretch of the partition likewise. Unless the partition is elementwise, `stretch` must
+  /// be all of it.
   void run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
            const std::function<void(const Block&)>& visit);
 

@@ -145,7 +145,7 @@ class Replay {
     std::int64_t bytes_sent;
   };
 
-  /// Resource usage of this process, in total or by an iteration.
+  /// Resource usage of this process, since its start or during one iteration.
   struct Spent {
     double cpu_s = 0;
     double metered = 0;
@@ -347,7 +347,7 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
       return running->run();
     });
   } catch (const VerificationError&) {
-    throw;  // the same on every rank
+    throw;  // every rank throws the same error
   } catch (const transport::PeerError& error) {
     endpoint.abort(error.culprit, error.what());
     throw;

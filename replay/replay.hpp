@@ -84,8 +84,8 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const ReplayOptions& options);
 
 /// Runs all ranks as threads of this process over the named transport ("tcp": loopback TCP,
-/// "memory"). io::InputError if the estimated memory is not available, job::Exhausted if memory or
-/// threads run out later.
+/// "memory"). Throws io::InputError if the estimated memory is not available, job::Exhausted if
+/// memory or threads run out later.
 ReplayResult replay_threads(const std::string& transport, const models::Model& model,
                             const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                             const ReplayOptions& options);

@@ -40,7 +40,8 @@ struct Report {
     std::optional<bool> within_interval(double measured_s) const;
   };
   std::optional<Predicted> predicted;  ///< unset without a profile
-  std::optional<Predicted> reprobed;   ///< with costs scaled by `drift`; unset unless requested
+  std::optional<Predicted> reprobed;   ///< prediction with costs scaled by `drift`; unset unless
+                                       ///< requested
   std::optional<Drift> drift;      ///< drift since the profile; unset if the profile has no probes
   bool drifted = false;            ///< the speed differs from the profile's, or varied meanwhile
   std::vector<std::string> notes;  ///< caveats of the comparison, as sentences
@@ -53,7 +54,8 @@ struct Report {
   std::optional<double> predicted_exposed_s() const;
 };
 
-/// (predicted - measured) / measured; unset without a prediction, or unless `measured` is positive.
+/// Relative error: (predicted - measured) / measured. Unset without a prediction, or unless
+/// `measured` is positive.
 std::optional<double> relative_error(std::optional<double> predicted, double measured);
 
 /// Report of the measurement, without predictions, drift, notes and kinds.

@@ -38,7 +38,7 @@ void end_sends_on_arrival(const casync::TaskGraph& graph, traces::Timeline& time
 }
 
 /// Serialises the Sends of each (source, destination) pair. A Send that was issued during another
-/// one starts when that one has arrived. As in the simulator, its length is its own transfer.
+/// one starts when that one has arrived. As in the simulator, it lasts as long as its own transfer.
 void start_sends_one_after_the_other(const casync::TaskGraph& graph, traces::Timeline& timeline) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> pairs;
   for (TaskId id = 0; id < graph.tasks(); ++id) {

@@ -41,7 +41,8 @@ struct Stretch {
 /// these digests.
 class Verifier {
  public:
-  /// Arguments as Reference's. Every rank of the endpoint makes one with the same arguments.
+  /// Arguments as for Reference. Every rank of the endpoint makes a verifier with the same
+  /// arguments.
   Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
            const models::Model& model, const plans::ResolvedPlan& plan, const Inputs& inputs);
 
@@ -106,7 +107,7 @@ class Verifier {
   /// True if the unit is raw, or its codec is lossless for these values.
   bool keeps(const Reference::Partition& partition, std::span<const float> values) const;
   void locate(int owner, const Finding& finding, std::span<const std::span<float>> units);
-  /// "gradient 'fc6', …, element 17": names an element by the unit's member that contains it.
+  /// Name of an element, by the unit's member that contains it: "gradient 'fc6', …, element 17".
   std::string place(const Reference::Partition& partition, std::int64_t element,
                     const std::string& node) const;
   std::string describe(const Finding& finding, std::int64_t element, float got,

@@ -25,7 +25,7 @@ std::string text(const Json& object, std::string_view name) {
   return found == nullptr || found->text() == nullptr ? std::string() : *found->text();
 }
 
-/// "; compression is faster with 97 % probability"; empty if unknown.
+/// Clause such as "; compression is faster with 97 % probability"; empty if unknown.
 std::string probably(std::string_view what, std::optional<double> probability) {
   if (!probability) return {};
   constexpr double kMostSaid = 0.995;  // do not round to a certain 100 %
@@ -123,7 +123,8 @@ std::string escape_script(std::string_view json) {
 std::string cut_text(std::string_view text, const TextRoom& room) {
   if (text.size() <= room.bytes) return std::string(text);
   std::size_t end = room.bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // to its start
+  // Go back to the start of the character.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return fmt::format("{}… (and {} bytes more)", text.substr(0, end), text.size() - end);
 }
 

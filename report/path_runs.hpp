@@ -7,7 +7,8 @@
 #include "casync/task_graph.hpp"
 #include "traces/timeline.hpp"
 
-/// Critical path as runs: computation first, then the gradients waited for.
+/// Critical path, split into runs: first the computation, then the gradients that the path waits
+/// for.
 namespace hipress::report {
 
 /// Consecutive tasks of a path that belong to one unit, or are all computation.

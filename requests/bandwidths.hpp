@@ -25,8 +25,9 @@ struct Bandwidths {
 };
 
 /// Makes a table for each schedule and algorithm. If gradients are averaged uncompressed and the
-/// request names no topology, it is for the library's all-reduce. A schedule that does not fit into
-/// `gpu_memory` has rows without a bandwidth. io::InputError for impossible requests.
+/// request names no topology, the table is for the library's all-reduce. A schedule that does not
+/// fit into `gpu_memory` has rows without a bandwidth. Throws io::InputError for impossible
+/// requests.
 Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks);
 
 /// Document that --json prints.

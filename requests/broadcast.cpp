@@ -75,14 +75,14 @@ std::vector<std::string> topologies_of(const PlanRequest& options) {
       "topology {} does not broadcast: for `job` broadcast take one of {}, or BEST", name, known));
 }
 
-/// Algorithms to try. By default only lossless ones: parameters that nodes do not share would stay
-/// different.
+/// Algorithms to try. By default only lossless ones, since parameters that differ between nodes
+/// would stay different.
 std::vector<std::string> algorithms_of(const PlanRequest& options, const costs::Profile& profile,
                                        const models::Model& model) {
   if (!options.is_given("algorithm")) return lossless_algorithms(profile, model);
   if (options.request.algorithms == "none") return {};
   std::vector<std::string> names = named_algorithms(options.request.algorithms);
-  for (const std::string& name : names) algorithm(name);  // refuses what is unknown
+  for (const std::string& name : names) algorithm(name);  // throws for unknown algorithms
   if (!options.broadcast.lossless) return names;
   const std::vector<std::string> lossy = lossy_of(names, model);
   if (lossy.empty()) return names;

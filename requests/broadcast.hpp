@@ -30,8 +30,8 @@ struct PlannedBroadcast {
   std::optional<sim::Interval> range;  ///< interval of the best time
 };
 
-/// Plans a broadcast, and writes the plan if an output is named. io::InputError for impossible
-/// requests.
+/// Plans a broadcast, and writes the plan if an output is named. Throws io::InputError for
+/// impossible requests.
 std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& request,
                                                        const Hooks& hooks);
 

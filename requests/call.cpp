@@ -69,7 +69,7 @@ hipress_status fail(const std::exception& error, const Document& request, char*&
   return runtime::note(status_of(error), answer.find("error")->find("message")->text()->c_str());
 }
 
-/// Parses JSON; FieldError without a field for anything else.
+/// Parses JSON. Throws a FieldError that names no field if the text is not JSON.
 Document parsed(const char* request) {
   try {
     return Document::parse(request, "request");

@@ -62,7 +62,7 @@ Request planner_request(const PlanRequest& request) {
   return made;
 }
 
-/// Rejects files that cannot be written, or that would replace another.
+/// Rejects outputs that cannot be written, or that would replace an input or each other.
 void check_outputs(const PlanRequest& request, bool writes_plan) {
   if (writes_plan) {
     io::require_writable(request.output);

@@ -8,13 +8,13 @@
 namespace hipress::requests {
 
 /// Finds the request's best candidate and compares it with baselines. planner::complete() has not
-/// run yet. io::InputError if no candidate is possible.
+/// run yet. Throws io::InputError if no candidate is possible.
 std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks& hooks);
 
 /// Prepares the request's problem, for reading schedules.
 std::unique_ptr<planner::PreparedRequest> prepare(const PlanRequest& request, const Hooks& hooks);
 
-/// InputError for invalid values, and for fields that need another one.
+/// Throws InputError for invalid values, and for fields without another field that they need.
 void check(const PlanRequest& request);
 
 }  // namespace hipress::requests

@@ -94,7 +94,7 @@ void move_hosts(Cluster& cluster) {
 constexpr Key<Cluster> kClusterKeys[] = {
     {"link.burst",
      [](Cluster& c) {
-       if (costs::is_hierarchical(c)) return;  // these have no bursts
+       if (costs::is_hierarchical(c)) return;  // such clusters have no bursts
        std::int64_t& burst = link_of(c).burst_bytes;
        burst = burst > 0 ? 0 : 1 << 20;
      }},
@@ -213,8 +213,8 @@ auto unless_refused(const Attempt& attempt) -> std::optional<decltype(attempt())
   }
 }
 
-/// True for plans that a search makes for the machines: another search for this check is too
-/// expensive.
+/// True for plans that a search makes for the machines: one more search would be too expensive for
+/// this check.
 bool is_made(const std::string& plan) {
   const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
   const auto row = std::ranges::find(rows, plan, &planner::NamedPlanRow::name);
@@ -234,7 +234,7 @@ std::string no_messages(const Effect& of) {
                                              : "a job of one node sends nothing";
 }
 
-/// Context of the request's plan, with another topology or algorithm.
+/// Context of the request's plan, with the given topology and algorithm.
 plans::PlanContext context_of(const Effect& of, std::string_view topology, std::string algorithm) {
   // The plan has been read before, so its programs are trusted.
   const SimulateRequest& request = of.request;
@@ -252,7 +252,7 @@ plans::ResolvedPlan resolve(const Effect& of, const plans::PlanContext& context)
                                {scenario.profile, scenario.cluster, scenario.network});
 }
 
-/// The plan with other options or another topology; none if that is invalid.
+/// The plan with the given options and topology; none if that is invalid.
 std::optional<casync::Plan> plan_with(const Effect& of, const plans::PlanOptions& options,
                                       std::string_view topology) {
   return unless_refused([&] {
@@ -397,7 +397,9 @@ std::string Effect::of_topology() const {
 std::string Effect::of_network() {
   if (!sends(*this) || shards(*this)) return no_messages(*this);
   if (!may_simulate("network")) return {};
-  if (!costs::is_uniform(scenario.cluster)) return {};  // only fair can simulate these
+  if (!costs::is_uniform(scenario.cluster))
+    return {};  // only network fair can simulate such
+                // clusters
   Scenario changed = scenario;
   changed.network = scenario.network == Network::kFair ? Network::kPort : Network::kFair;
   if (!same_in(*this, changed)) return {};

@@ -9,15 +9,15 @@
 
 namespace hipress::requests {
 
-/// Effect of a simulate request's fields on its result. The function of a field returns the reason
-/// why no other value would change any task's times; empty: some value would. If reasoning cannot
-/// decide that exactly, one more simulation does, unless the graph has more than `most_tasks`
-/// tasks.
+/// Effect of a simulate request's fields on its result. A field's function returns an empty text if
+/// some other value of the field would change a task's times; otherwise, the reason why none would.
+/// Where reasoning cannot decide that exactly, one more simulation does, unless the graph has more
+/// than `most_tasks` tasks.
 struct Effect {
   std::string of_algorithm() const;
   std::string of_profile() const;
   std::string of_topology() const;
-  /// For a field of the plan's options (plans::PlanOptions).
+  /// Reason for a field of the plan's options (plans::PlanOptions).
   std::string of_option(std::string_view name);
   std::string of_network();
   std::string of_transfer_order();
@@ -29,7 +29,7 @@ struct Effect {
   const SimulateRequest& request;
   const sim::Scenario& scenario;
   const casync::TaskGraph& graph;  ///< graph of the scenario
-  const sim::Result& result;       ///< with its timeline
+  const sim::Result& result;       ///< result with its timeline
   std::uint32_t most_tasks = 0;
   std::string unchecked = {};  ///< fields that were not checked
 };

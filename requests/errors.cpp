@@ -129,8 +129,8 @@ std::string_view after_file(std::string_view message, const io::InputError* erro
   return message;
 }
 
-/// Index after the closing mark of the quotation that begins at `start`; `start` itself if none
-/// does. The apostrophe of "nodes' links" is no mark.
+/// Index after the closing mark of the quotation that begins at `start`; `start` itself if no
+/// quotation begins there. The apostrophe of "nodes' links" is not a mark.
 std::size_t end_of_quotation(std::string_view message, std::size_t start) {
   const auto is_word = [&message](std::size_t at) {
     const auto c = static_cast<unsigned char>(message[at]);

@@ -27,7 +27,7 @@ using Variable =
                  std::optional<std::int32_t>*, std::uint32_t*, std::optional<std::uint32_t>*,
                  std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, io::Document*>;
 
-/// Bounds of whole numbers; NumberBounds: of other numbers.
+/// Bounds of whole numbers; NumberBounds are those of other numbers.
 struct Bounds {
   std::uint64_t least = 0, most = UINT64_MAX;
 };
@@ -38,9 +38,9 @@ struct NumberBounds {
 /// Names of the fields that a request gives, without defaults.
 using GivenFields = std::set<std::string, std::less<>>;
 
-/// A case in which a field does not count: returns the reason, or an empty text in other cases.
-/// Empty function: no case. Called when the request has been read, and perhaps again when more is
-/// known.
+/// A case in which a field does not count. It returns the reason, or an empty text if the case does
+/// not hold. An empty function is a case that never holds. Called when the request has been read,
+/// and perhaps again when more is known.
 using Case = std::function<std::string()>;
 
 /// Case that holds if `holds()` returns true.
@@ -59,13 +59,13 @@ struct Field {
   std::variant<std::monostate, Bounds, NumberBounds> bounds = {};
   std::vector<std::string> words = {};  ///< allowed values; empty: any
   std::string group = {};               ///< heading in the help (headings.hpp)
-  /// Value of an option without a value; in JSON, of the value true.
+  /// Value that a field given without one takes; in JSON, a field given as true.
   std::optional<std::string> bare = {};
   bool shows_default = false;  ///< the help shows the value of `to`
   bool required = false;
   bool is_file = false;    ///< names a file or folder; must not be empty
   bool repeats = false;    ///< a list: the option is repeated on a command line
-  std::string needs = {};  ///< another field that must be given too
+  std::string needs = {};  ///< a further field that must be given, too
   std::vector<Case> refusals = {}, idle_cases = {};
   GivenFields* given = nullptr;  ///< the request's given fields; null: not recorded
 
@@ -113,7 +113,7 @@ class Fields {
   }
   /// Field of that name; null if unknown.
   const Field* find(std::string_view name) const;
-  /// The same, to change it. It must be there.
+  /// Field of that name, to be changed. It must exist.
   Field& at(std::string_view name);
   auto begin() { return rows_.begin(); }
   auto end() { return rows_.end(); }
@@ -128,11 +128,11 @@ class Fields {
 };
 
 /// Sets each field from the document's member of that name. Null leaves a field as it is, and the
-/// member "request" is skipped. FieldError (hooks.hpp) for an unknown member, a value of another
-/// type or out of bounds, and a missing required field.
+/// member "request" is skipped. FieldError (hooks.hpp) for an unknown member, a value of a
+/// different type or out of bounds, and a missing required field.
 void read(const io::Document& request, const Fields& fields);
 
-/// io::InputError for a given field that is rejected in the present case.
+/// Throws io::InputError for a given field that is rejected in the present case.
 void refuse_unfit(const Fields& fields);
 
 /// One sentence for each given field without effect in the present case.

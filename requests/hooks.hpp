@@ -16,7 +16,7 @@ namespace hipress::requests {
 
 /// Progress of a request.
 struct Progress {
-  /// "search"; "plans" and "simulations" for sweeps; "iterations" for replays.
+  /// Name of the stage: "search"; "plans" and "simulations" for sweeps; "iterations" for replays.
   std::string_view stage;
   double share = 0;                   ///< completed share, from 0 to 1
   std::int64_t done = 0;              ///< plans, simulations or iterations so far
@@ -30,11 +30,11 @@ struct Hooks {
   /// from another thread.
   std::function<void(const std::string& sentence)> warn = {};
   std::function<void(const std::string& sentence)> inform = {};
-  /// Called by one thread at a time, which may be another than the request's.
+  /// Called by one thread at a time, which may differ from the request's.
   std::function<void(const Progress& progress)> progress = {};
   /// Called after all checks, before a search that an interrupt ends with the best plan so far.
   std::function<void()> optimises = {};
-  std::function<void()> stage_done = {};  ///< after the last progress of a stage
+  std::function<void()> stage_done = {};  ///< called after the last progress of a stage
   /// Set from outside; must stay valid until the request is answered. A search that optimises then
   /// ends with the best plan so far. Everything else throws Interrupted at the next check.
   io::InterruptFlag interrupted = {};

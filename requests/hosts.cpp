@@ -44,7 +44,8 @@ constexpr ScheduleRow kSchedules[] = {
 std::string today_of(const PlanRequest& request, std::uint32_t hosts) {
   if (!request.today.empty()) return request.today;
   std::string schedule = request.schedules.empty() ? "ddp" : request.schedules.front();
-  if (schedule == "hsdp" && hosts == 1) schedule = "fsdp";  // shards of one host are all
+  // The shards of the only host are all shards.
+  if (schedule == "hsdp" && hosts == 1) schedule = "fsdp";
   const auto* const row = std::ranges::find(kSchedules, schedule, &ScheduleRow::schedule);
   if (row == std::end(kSchedules)) {
     throw io::InputError(fmt::format(
@@ -99,7 +100,7 @@ struct Step {
   sim::Picoseconds iteration{}, compute{};
 };
 
-/// io::InputError for invalid requests, and for graphs that do not fit in memory.
+/// Throws io::InputError for invalid requests, and for graphs that do not fit in memory.
 Step step_of(const SimulateRequest& request, const Hooks& hooks) {
   look_for_interrupt(hooks);
   Step step = {.scenario = load_scenario(request, hooks), .graph = {}};
@@ -244,7 +245,8 @@ std::vector<HostsChange> changes_of(const PlanRequest& asked, const HostsAnswer&
   return changes;
 }
 
-/// "on 1 host it needs 95GB of a GPU's 80GB, 75GB of them for activations: …; "; empty if all fit.
+/// Clause such as "on 1 host it needs 95GB of a GPU's 80GB, 75GB of them for activations: …; ".
+/// Empty if the job fits on all numbers of hosts.
 std::string what_does_not_fit(const HostsAnswer& answer) {
   const auto fits = [&](const HostsRow& row) { return answer.fits(row); };
   const auto row = std::ranges::find_if_not(answer.rows, fits);

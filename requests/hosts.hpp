@@ -16,11 +16,11 @@ struct HostsRow {
   std::uint32_t hosts = 1, gpus = 1;
   double iteration_s = 0, compute_s = 0;
   double units_per_s = 0;  ///< throughput of all GPUs, in HostsAnswer::unit
-  /// Throughput per host added since the previous row, over that per host of the first row; 1 in
-  /// the first row.
+  /// Throughput that each host added since the previous row brings, relative to the throughput of a
+  /// host in the first row; 1 in the first row.
   double added = 1;
-  double efficiency = 1;      ///< throughput per host, over that of the first row
-  std::string bound_by = {};  ///< as models::bound_by(); empty: the graph is too large
+  double efficiency = 1;      ///< throughput per host, relative to that in the first row
+  std::string bound_by = {};  ///< models::bound_by() of the job; empty: the graph is too large
   /// Memory of a GPU, in bytes: StateMemory::total(), and activations (0: unknown).
   std::int64_t state_bytes = 0, activation_bytes = 0;
 
@@ -28,7 +28,7 @@ struct HostsRow {
   double exposed_s() const { return iteration_s - compute_s; }
 };
 
-/// Change of the job on the most hosts, with its factor of throughput.
+/// A change of the job on the largest number of hosts, with the factor by which throughput grows.
 struct HostsChange {
   std::string what;
   double speedup = 1;
@@ -46,8 +46,8 @@ struct HostsAnswer {
 };
 
 /// Simulates the job on each number of the request's hosts with the plan of `today` (default:
-/// PyTorch's for the schedule), and on the most hosts with changes. InputError as simulate(), for
-/// numbers that do not ascend, or for fields that only a plan can have.
+/// PyTorch's for the schedule), and with changes on the largest number. Throws InputError as
+/// simulate() does, for numbers that do not ascend, or for fields that only a plan can have.
 HostsAnswer compare_hosts(const PlanRequest& request, const Hooks& hooks);
 
 io::Document document(const HostsAnswer& answer);

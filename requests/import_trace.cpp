@@ -21,7 +21,7 @@ namespace {
 
 using traces::TracedStep;
 
-/// "resnet50" of "traces/resnet50.kineto.json.gz".
+/// Name of the model from a path: "resnet50" for "traces/resnet50.kineto.json.gz".
 std::string name_of(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
   name = io::printable(name.substr(0, name.find('.', 1)));

@@ -32,8 +32,8 @@ struct ImportedTrace {
   const traces::ImportedModel* model_or_null() const { return model ? &*model : nullptr; }
 };
 
-/// Reads the trace, and makes its model if it has enough data. Writes nothing. io::InputError for
-/// an invalid trace, or an output that cannot be written.
+/// Reads the trace, and makes its model if it has enough data. Writes nothing. Throws
+/// io::InputError for an invalid trace, or an output that cannot be written.
 ImportedTrace import_trace(const ImportRequest& request);
 
 /// Writes the model if an output is named. Throws `refusal` if the model is missing.
@@ -43,7 +43,7 @@ void write_model(const ImportRequest& request, const ImportedTrace& imported);
 io::Document document(const ImportedTrace& imported);
 void fill(Record& record, const ImportedTrace& imported);
 
-/// Answers the request. Without a model: UnmetWithResult.
+/// Answers the request. Throws UnmetWithResult if the trace gives no model.
 io::Document answer(const ImportRequest& request, const Hooks& hooks);
 
 }  // namespace hipress::requests

@@ -124,8 +124,8 @@ void add(Fields& made, AnalysisOptions& options, const Cases& cases) {
       .idle(cases.no_passes);
 }
 
-/// Refuses all other fields of a request that compares numbers of hosts. `page` is a question of
-/// packages, which ask for it always.
+/// Refuses all other fields of a request that compares numbers of hosts, except `page`, which
+/// packages set in every request.
 void refuse_beside_hosts(Fields& fields, const Cases& cases) {
   static const std::set<std::string_view> kUsed = {"input",
                                                    "machine",
@@ -163,7 +163,7 @@ void refuse_beside_hosts(Fields& fields, const Cases& cases) {
   }
 }
 
-/// "adamw (two moments in fp32), …".
+/// Optimizers for help: "adamw (two moments in fp32), …".
 std::string describe_optimizers() {
   std::string text;
   for (const OptimizerRow& row : optimizers()) {

@@ -44,7 +44,7 @@ struct PlanRequest {
   std::string today;              ///< reference of savings; empty: the default of the kind
   std::string activation_memory;  ///< "20GB", for each GPU, beside the plan's state
 
-  /// Value for Plan::shards_by. std::invalid_argument for a topology that carries no shards.
+  /// Value for Plan::shards_by. Throws std::invalid_argument for a topology that carries no shards.
   std::string known_shards_by() const {
     return shards_by.empty() ? std::string(casync::kLibrary) : casync::known_shards_by(shards_by);
   }
@@ -70,7 +70,7 @@ struct PlanRequest {
 /// Fields of the request; they point into it.
 Fields fields(PlanRequest& request);
 
-/// io::InputError for a field that does not fit the request's kinds, as known so far.
+/// Throws io::InputError for a field that does not fit the request's kinds, as known so far.
 inline void refuse_unfit(PlanRequest request) { refuse_unfit(fields(request)); }
 
 }  // namespace hipress::requests

@@ -33,20 +33,21 @@ struct ScheduleRows {
 
 /// A plan with its results.
 struct Planned {
-  PlanRequest request;  ///< with the chosen rule for layers
+  PlanRequest request;  ///< request with the chosen rule for layers
   std::unique_ptr<planner::PreparedRequest> prepared;
   planner::Advice advice;
   std::optional<ScheduleRows> schedules = {};  ///< none: only ddp, without a comparison
-  std::optional<models::Traced> traced = {};   ///< for the job that the model was made from
+  std::optional<models::Traced> traced = {};   ///< step of the job that the model was made from
   std::optional<planner::BreakEvenPoint> break_even = {};  ///< none: not requested
   std::vector<std::string> in_words = {};                  ///< advice; empty: not requested
   std::string page = {};  ///< HTML, with `report` or `page` (requests/report.hpp)
 
-  /// Reason why `plan` is not the chosen one: "takes 12.0 % longer"; none: it is.
+  /// Reason why `plan` was not chosen: "takes 12.0 % longer". None if it was chosen.
   std::optional<std::string> why_not_chosen(const planner::ScheduledPlan& plan) const;
 };
 
-/// Losses by the plan's schedule: "local(steps=100): ranks train alone …"; empty: none.
+/// Sentence on what the plan's schedule gives up: "local(steps=100): ranks train alone …"; empty:
+/// nothing.
 std::string gives_up(const planner::ScheduledPlan& plan);
 
 /// Throughput under the plan; empty if the model has no batch, or the plan was not simulated.

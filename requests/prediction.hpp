@@ -27,8 +27,8 @@ struct Prediction {
   sim::Picoseconds iteration{};               ///< duration of a step
   std::uint32_t steps = 1;                    ///< number of steps in the schedule's period
   sim::Response response;                     ///< response of `iteration`
-  std::optional<sim::SteadyState> steady;     ///< with back-to-back iterations
-  std::vector<casync::TaskId> critical_path;  ///< in the order of time
+  std::optional<sim::SteadyState> steady;     ///< set for back-to-back iterations
+  std::vector<casync::TaskId> critical_path;  ///< tasks in the order of time
   sim::Utilisation utilisation;
   sim::Slowdowns slowdowns;
   sim::Traffic traffic;

@@ -49,7 +49,7 @@ Part part_of(const ProfileRequest& request) {
   return request.anew == "cores" ? Part::kCores : Part::kLinks;
 }
 
-/// Numbers of a sample; empty without one. io::InputError for an invalid file.
+/// Numbers of a sample; empty without a sample. Throws io::InputError for an invalid file.
 std::vector<float> read_sample(const std::string& path) {
   if (path.empty()) return {};
   const std::string bytes = io::read_file(path);
@@ -64,7 +64,7 @@ std::vector<float> read_sample(const std::string& path) {
   return values;
 }
 
-/// Adds the sample's message share to every algorithm with messages of varying length.
+/// Adds the sample's message share to every algorithm with messages of varying length. Throws
 /// io::InputError if the profile has no such algorithm.
 void apply_sample(const std::vector<float>& values, costs::Profile& profile, const Hooks& hooks) {
   bool found = false;
@@ -81,7 +81,7 @@ void apply_sample(const std::vector<float>& values, costs::Profile& profile, con
       "`algorithm` lossless");
 }
 
-/// Endpoint in the launcher's job, which rejects ranks with another base; null without a job.
+/// Endpoint in the launcher's job, which rejects ranks with a different base; null without a job.
 std::unique_ptr<transport::Endpoint> connect(const ProfileRequest& request,
                                              transport::JobOptions options, int passes,
                                              const std::optional<costs::Profile>& base,

@@ -46,7 +46,7 @@ struct Profiled {
 };
 
 /// Measures, as one rank of a job if a launcher started this process. Writes the profile if an
-/// output is named and this process reports. io::InputError for contradictory fields.
+/// output is named and this process reports. Throws io::InputError for contradictory fields.
 Profiled profile(const ProfileRequest& request, const Hooks& hooks);
 
 /// Document that --json prints.

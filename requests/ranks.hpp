@@ -32,12 +32,12 @@ struct RankHelp {
 void add(Fields& fields, RankOptions& options, const std::string& transport, const RankHelp& help);
 
 /// Options for joining the other processes, without `plan` and `timeout_s`. Reads the file of the
-/// secret, so call it before any work. io::InputError for an unusable secret.
+/// secret, so call it before any work. Throws io::InputError for an unusable secret.
 transport::JobOptions job_options(const RankOptions& options,
                                   const std::optional<io::Launch>& launch, const Hooks& hooks);
 
-/// Number of ranks started by the launcher. io::InputError if `nnodes` differs (0: not given), or
-/// if several ranks have no rendezvous.
+/// Number of ranks started by the launcher. Throws io::InputError if `nnodes` differs (0: not
+/// given), or if several ranks have no rendezvous.
 std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes, const RankOptions& options);
 
 /// True for processes that meet others; false if all ranks are threads of this process.

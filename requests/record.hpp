@@ -85,7 +85,7 @@ class Record {
         });
   }
 
-  /// The same for plain values.
+  /// Adds an object whose keys are data: one plain value per name.
   template <class Pairs>
   void by_name(std::string_view name, const Pairs& pairs, std::string_view help,
                std::string_view help_of_each) {
@@ -238,7 +238,7 @@ io::Document schema_of() {
   return record.take();
 }
 
-/// Document of such a result.
+/// Document of a result whose type has such a function.
 template <class Result>
 io::Document document_of(const Result& result) {
   Record record;

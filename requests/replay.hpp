@@ -25,7 +25,7 @@ struct Replayed {
 };
 
 /// Replays the plan in this process: all ranks as threads or, if a launcher started it, one rank of
-/// a job. Writes no trace. Errors as replay::replay(), and Interrupted.
+/// a job. Writes no trace. Throws as replay::replay() does, and Interrupted.
 Replayed replay(const ReplayRequest& request, const Hooks& hooks);
 
 /// Writes the trace if one is named and this process reports. Call it last: a trace that cannot be

@@ -65,8 +65,8 @@ sim::Result report_prediction(const ReplayRequest& request, const ReplayJob& job
   const costs::Spread known = costs::spread_of(profile);
   const replay::Watched watched = outcome.watched.value_or(replay::Watched{});
   const replay::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
-  // Same tasks, but factors have their mean length over steps, and messages of varying length have
-  // the mean length in the profile's sample.
+  // The tasks are the same, but factors have their mean length over steps, and messages of varying
+  // length have the mean length in the profile's sample.
   casync::Plan as_long = job.plan.plan;
   sim::predict_sizes(profile, as_long.algorithms);
   const bool varies = std::ranges::any_of(

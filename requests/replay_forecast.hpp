@@ -19,7 +19,8 @@ struct ReplayForecast {
   replay::PredictionOptions options;
 };
 
-/// None without a profile. io::InputError, before any rank runs, if no prediction is possible.
+/// Prepares the prediction; none without a profile. Throws io::InputError, before any rank runs, if
+/// no prediction is possible.
 std::optional<ReplayForecast> prepare_forecast(const ReplayRequest& request, const ReplayJob& job);
 
 /// Results of all replays in this process.

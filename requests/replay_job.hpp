@@ -21,15 +21,15 @@ struct ReplayJob {
   std::vector<std::string> diagnostics = {};  ///< assumptions about the model
 };
 
-/// io::InputError for plans that cannot run.
+/// Throws io::InputError for plans that cannot run.
 ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks);
 
-/// Number of ranks of the job. io::InputError if it is not given, or if launcher and `nnodes`
-/// disagree.
+/// Number of ranks of the job. Throws io::InputError if it is not given, or if launcher and
+/// `nnodes` disagree.
 std::uint32_t count_ranks(const ReplayRequest& request, const std::optional<io::Launch>& launch);
 
 /// Creates the folders for means and states that this process's ranks write, and checks the states
-/// to read. io::InputError on failure.
+/// to read. Throws io::InputError on failure.
 void prepare_folders(const ReplayRequest& request, const ReplayJob& job,
                      const std::optional<io::Launch>& launch, std::uint32_t ranks);
 

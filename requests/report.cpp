@@ -39,7 +39,7 @@ Json model_json(const models::Model& model) {
           {"backward_s", models::backward_s(model)}};
 }
 
-/// Origin of intervals: "from the measured spread of runs" or another.
+/// Origin of intervals in words, such as "from the measured spread of runs".
 std::string spread_in_words(const costs::Profile& profile) {
   const std::string_view origin = costs::origin_of(profile);
   const bool is_measured = origin == "measured";
@@ -117,7 +117,7 @@ Json errors_json(const PilotPictures& pictures, const models::Model& model) {
   const std::size_t count = std::min(shown.size(), kMostErrors);
   std::ranges::stable_sort(shown, std::greater(), &models::Gradient::elements);
   shown.resize(count);
-  std::ranges::sort(shown);  // as the model has them
+  std::ranges::sort(shown);  // restore the model's order
   Json plans = Json::list(), names = Json::list(), rows = Json::list();
   for (const auto& [plan, errors] : pictures.errors) plans.push_back(plan);
   for (const models::Gradient* gradient : shown) {

@@ -141,7 +141,7 @@ class PlanTable {
   const models::Model& model_;
   const casync::Plan& plan_;
   const casync::Layout layout_;
-  const std::optional<Explanation>& explanation_;  ///< with `explain`
+  const std::optional<Explanation>& explanation_;  ///< set with `explain`
   const std::vector<std::uint32_t>& shown_;
   const report::TextRoom room_;
 };

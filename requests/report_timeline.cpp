@@ -129,7 +129,7 @@ std::optional<PlanSimulation> simulate_plan(const Planned& planned, std::string&
     reason = how.diagnostic;
     return std::nullopt;
   }
-  how.scenario.stop = {};  // the search's end is not this simulation's
+  how.scenario.stop = {};  // the search's deadline does not apply to this simulation
   how.scenario.iterations = 1;
   PlanSimulation made = {.scenario = std::move(how.scenario),
                          .diagnostic = std::move(how.diagnostic)};

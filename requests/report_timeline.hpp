@@ -14,7 +14,7 @@ namespace hipress::requests {
 /// Limits on the contents of a page.
 struct PageRoom {
   std::size_t spans = 4000;      ///< spans of the timeline (report/spans.hpp)
-  std::size_t gradients = 4000;  ///< in the table
+  std::size_t gradients = 4000;  ///< rows of the table
   std::size_t runs = 120;        ///< runs of the critical path (report/path_runs.hpp)
   report::TextRoom texts = {};   ///< lengths of names, notes and sentences
   PageRoom halved() const;
@@ -29,7 +29,7 @@ struct PlanSimulation {
   std::string diagnostic = {};  ///< approximations; mostly empty
 };
 
-/// None, with the reason, for a graph that takes too much time or memory.
+/// Simulates the plan once more. None, with the reason, if the graph takes too much time or memory.
 std::optional<PlanSimulation> simulate_plan(const Planned& planned, std::string& reason);
 
 /// Time in whole nanoseconds, the resolution of pictures.
@@ -42,7 +42,7 @@ io::Document sensitivity_json(const PlanSimulation& simulated, double most_tasks
 /// Lanes of the node that ends last, with spans as columns.
 io::Document timeline_json(const PlanSimulation& simulated, const PageRoom& room);
 
-/// The critical path's shares by kind, and its longest runs.
+/// The critical path's shares by kind of task, and its longest runs (report/path_runs.hpp).
 io::Document path_json(const PlanSimulation& simulated, const PageRoom& room);
 
 /// Time at which each unit is synchronised on every node; 0 for units without tasks.

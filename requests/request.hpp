@@ -35,7 +35,7 @@ std::span<const RequestRow> requests();
 
 /// Answers {"request": "plan", …}. {"request": "schema"} returns the JSON schemas of all requests,
 /// by name. {"request": "result_schema"} returns the schemas of all results (result_forms.hpp), in
-/// lists. FieldError for an unknown request; else throws as the request's own function.
+/// lists. Throws FieldError for an unknown request; else throws as the request's own function does.
 /// Thread-safe.
 io::Document answer(const io::Document& request, const Hooks& hooks);
 

@@ -19,9 +19,10 @@ namespace hipress::requests {
 void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile,
          const Case& idle = {});
 
-/// Adds the fields of a model's times; rejected in the case `refusal`.
+/// Adds the fields of a model's times, which are rejected in the case `refusal`.
 void add(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
-/// Adds the fields of a job whose computation is derived. All but `dtype` are rejected in the case.
+/// Adds the fields of a job whose computation is derived. All but `dtype` are rejected in the case
+/// `refusal`.
 void add_job(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
 
 /// Adds the fields that change a plan. `why_idle` returns the reason why a field has no effect;
@@ -38,12 +39,12 @@ std::string describe_schedules();
 /// Help of `wrap`, a rule for the layers of schedules.
 std::string describe_wrap();
 
-/// Parses the field `schedule`. InputError for an unknown schedule, or one that does not fit the
-/// model.
+/// Parses the field `schedule`. Throws InputError for an unknown schedule, or one that does not fit
+/// the model.
 casync::Schedule read_schedule(const std::string& text, const models::Model& model);
 
 /// Parses a text with several values of a parameter (casync::Schedule::parse_set()), and keeps the
-/// schedules that fit the model. If none does, InputError as for one.
+/// schedules that fit the model. Throws InputError if none does, as read_schedule() would.
 std::vector<casync::Schedule> read_schedules(const std::string& text, const models::Model& model);
 
 }  // namespace hipress::requests

@@ -56,8 +56,8 @@ struct Simulated {
   Prediction prediction;
 };
 
-/// Reads the request's inputs, and simulates. io::InputError for invalid requests; if the graph
-/// does not fit in memory, it proposes a smaller one.
+/// Reads the request's inputs, and simulates. Throws io::InputError for invalid requests; if the
+/// graph does not fit in memory, it proposes a smaller one.
 Simulated simulate(const SimulateRequest& request, const Hooks& hooks);
 
 /// Document that --json prints.
@@ -74,8 +74,8 @@ io::Document answer(const SimulateRequest& request, const Hooks& hooks);
 
 /// Loads the machines that the request names.
 costs::LoadedMachines load_machines(const SimulateRequest& request);
-/// Loads the scenario that the request describes, and reports assumptions. io::InputError for
-/// invalid requests.
+/// Loads the scenario that the request describes, and reports assumptions. Throws io::InputError
+/// for invalid requests.
 sim::Scenario load_scenario(const SimulateRequest& request, const Hooks& hooks);
 /// Simulates the scenario, and runs the other requested analyses.
 Prediction predict(const sim::Scenario& scenario, const SimulateRequest& request,

@@ -65,7 +65,7 @@ std::string topology_of(const SimulateRequest& line) {
                                          : plans::topology_of_plan(line.plan).value_or(asked);
 }
 
-/// Cluster for a plan of `nodes` nodes, perhaps with its GPUs at another level.
+/// Cluster for a plan of `nodes` nodes, perhaps with its GPUs at the other level.
 costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes, const Hooks& hooks) {
   costs::Cluster found = costs::with_nodes(cluster, nodes);
   if (found.nodes != cluster.nodes) inform(hooks, costs::describe_levels(found));
@@ -137,7 +137,7 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   if (!line.schedule.empty()) {
     scenario.plan.schedule = read_schedule(line.schedule, scenario.model);
   }
-  // Arithmetic has DDP's own time for its default buckets.
+  // Derived times already include DDP's own time for its default buckets.
   const bool by_arithmetic = line.times.batch > 0 && line.times.per_gradient.empty();
   if (by_arithmetic && !sharded && planner::sends_raw_alone(scenario.plan.topology)) {
     planner::charge_buckets(scenario.plan, scenario.model);

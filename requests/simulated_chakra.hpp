@@ -9,7 +9,7 @@ namespace hipress::requests {
 /// An exported graph, with the result of simulating it again.
 struct SimulatedChakra {
   traces::ChakraGraph exported;
-  sim::Result result = {};  ///< with its timeline
+  sim::Result result = {};  ///< result with its timeline
 
   /// True if every task starts and ends as exported, to the picosecond.
   bool as_exported() const {

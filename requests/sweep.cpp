@@ -40,7 +40,7 @@ sweep::Progress progress_of(const Hooks& hooks, std::string_view stage) {
 
 void warn_of_unused(const SweepSpec& spec, const Shard& shard,
                     const std::vector<sweep::SweepRow>& rows, const Hooks& hooks) {
-  if (shard.count > 1) return;  // a part does not tell
+  if (shard.count > 1) return;  // one shard does not show the effect of all values
   for (const std::string_view axis : axes_without_effect(spec, rows)) {
     warn(hooks, fmt::format("axis {} has no effect: all its values give the same times", axis));
   }

@@ -32,7 +32,7 @@ struct SweepRequest {
 /// read yet.
 Fields fields(SweepRequest& request, const sweep::SweepSpec* spec = nullptr);
 
-/// Reads the request's spec. io::InputError as sweep::read_sweep().
+/// Reads the request's spec. Throws io::InputError as sweep::read_sweep() does.
 sweep::SweepSpec read_spec(const SweepRequest& request);
 
 /// Folder of cached results; empty: no cache.
@@ -47,8 +47,8 @@ struct Swept {
 };
 
 /// Reads the spec, makes its plans, simulates its points, and writes the CSV if an output is named.
-/// Results in the cache are reused, even those of a killed request. io::InputError, with the line
-/// of the spec, for invalid specs.
+/// Results in the cache are reused, even those of a killed request. Throws io::InputError, with the
+/// line of the spec, for invalid specs.
 Swept sweep(const SweepRequest& request, const Hooks& hooks);
 
 /// Columns and rows of the CSV, with numbers as numbers and null for missing values, and the basis

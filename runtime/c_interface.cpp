@@ -53,7 +53,8 @@ std::vector<std::int64_t> shape_of(const hipress_gradient& gradient) {
   return {gradient.shape, gradient.shape + count};
 }
 
-/// Name of a gradient; std::invalid_argument if messages and plan files cannot hold it unchanged.
+/// Name of a gradient; throws std::invalid_argument if messages and plan files cannot hold it
+/// unchanged.
 std::string name_of(const hipress_gradient& gradient, std::size_t number) {
   std::string name = runtime::text_of(gradient.name);
   const std::string found = io::unfit_for_name(name);

@@ -61,11 +61,11 @@ std::string text_of(const char* text);
 /// Copy of `text` for hipress_free_result(); null if out of memory.
 char* copy_of(const std::string& text) noexcept;
 
-/// Data type of a hipress_type. std::invalid_argument for any other number: a C program may have
-/// stored one, and reading it as an enumerator would be undefined.
+/// Data type of a hipress_type. Throws std::invalid_argument for any other number: a C program may
+/// have stored one, and reading it as an enumerator would be undefined.
 models::Dtype dtype_of(const hipress_type& type);
 
-/// Gradients of a list; `fragments` may be null. std::invalid_argument for an empty list, an
+/// Gradients of a list; `fragments` may be null. Throws std::invalid_argument for an empty list, an
 /// unsuitable name (io/utf8.hpp) or invalid dimensions.
 std::vector<Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count,
                                    const std::uint32_t* fragments);

@@ -14,7 +14,8 @@ namespace hipress::runtime {
 class Cublas {
  public:
   virtual ~Cublas() = default;
-  /// c = a·b for row-major square matrices, in TF32 where available; false if cuBLAS fails.
+  /// Enqueues c = a·b for row-major square matrices, in TF32 where available; false if cuBLAS
+  /// fails.
   virtual bool multiply(const float* a, const float* b, float* c, std::int64_t n,
                         cudaStream_t stream) = 0;
 };

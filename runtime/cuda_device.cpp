@@ -60,7 +60,7 @@ class CudaDevice : public Device {
 
   ~CudaDevice() override {
     drain();
-    for (auto& cublas : cublas_) cublas.reset();  // before its stream
+    for (auto& cublas : cublas_) cublas.reset();  // destroyed before its stream
     for (const cudaEvent_t event : events_) cudaEventDestroy(event);
     for (const cudaStream_t stream : streams_) cudaStreamDestroy(stream);
     for (void* const memory : device_memory_) cudaFree(memory);

@@ -12,12 +12,11 @@ namespace hipress::runtime {
 /// Operands of a task graph: the message that each task reads, and the tasks that write messages.
 /// Both the runtime and the reference follow it.
 struct Dataflow {
-  /// Per task: the task whose message it reads. A Recv reads its Send's message; a Decode, a Merge
-  /// and a compressed Send read that of the preceding Encode or Recv. casync::kNoIndex for the
-  /// others, and for a raw Send, which reads its node's slice.
+  /// For each task, the task whose message it reads. A Recv reads its Send's message; a Decode, a
+  /// Merge and a compressed Send read that of the preceding Encode or Recv. casync::kNoIndex for
+  /// the others, and for a raw Send, which reads its node's slice.
   std::vector<casync::TaskId> source;
-  /// For each Decode of all nodes' messages: the tasks that write these messages on its node, by
-  /// rank.
+  /// Per Decode of all nodes' messages: the tasks that write these messages on its node, by rank.
   std::map<casync::TaskId, std::vector<casync::TaskId>> gathered;
   /// Per task: true if it writes a message buffer of its own. These are an Encode, an AllReduce
   /// that casts, a compressed Recv, and a raw Recv that a Merge waits for. Any other raw Recv

@@ -56,11 +56,12 @@ class Device {
   /// Copies between any two places, on the device or on the host.
   virtual void copy(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
   virtual void clear(void* memory, std::int64_t bytes, Stream stream) = 0;
-  /// x = (x / own_divisor + y) / sum_divisor in fp32; y may be null (zeros).
+  /// Enqueues a merge in fp32: x = (x / own_divisor + y) / sum_divisor; y may be null (zeros).
   virtual void merge(const float* y, std::int64_t elements, float* x, float own_divisor,
                      float sum_divisor, Stream stream) = 0;
-  /// Computation of that class on row-major square matrices of n rows (a multiple of 64), as load
-  /// beside which codecs and transfers are measured. compute_on_host() (computation.hpp) defines c.
+  /// Enqueues computation of a class on row-major square matrices of n rows (a multiple of 64): the
+  /// load beside which codecs and transfers are measured. compute_on_host() (computation.hpp)
+  /// defines c.
   virtual void compute(models::ComputeClass what, const float* a, const float* b, float* c,
                        std::int64_t n, Stream stream) = 0;
   /// Calls `function` from the stream. It must not use the device, nor wait for work on the device:
@@ -75,7 +76,7 @@ class Device {
   /// Makes later work on `stream` wait for the event's last record.
   virtual void wait(Event event, Stream stream) = 0;
   virtual bool done(Event event) = 0;
-  /// As wait(), for a foreign event: a cudaEvent_t of this process.
+  /// Like wait(), for a foreign event: a cudaEvent_t of this process.
   virtual void wait_foreign(void* event, Stream stream) = 0;
   /// Time between two completed events.
   virtual double seconds_between(Event from, Event to) = 0;

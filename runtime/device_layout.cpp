@@ -51,7 +51,7 @@ void place_states(const Program& program, DeviceLayout& layout) {
     const int count = state_arrays(*program.plan().codecs[algorithm]);
     if (count == 0) continue;
     const casync::Unit& unit = program.layout().units[local.task.gradient];
-    // Same alignment as the unit: a slice that begins at a multiple of 32 elements is 16-byte
+    // Alignment as that of the unit: a slice that begins at a multiple of 32 elements is 16-byte
     // aligned.
     const std::int64_t stride =
         device_aligned(unit.elements * static_cast<std::int64_t>(sizeof(float)));

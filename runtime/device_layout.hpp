@@ -29,11 +29,12 @@ struct DeviceLayout {
   std::vector<std::int64_t> units;    ///< offset per unit; -1: no members
   std::int64_t messages = 0;          ///< offset of Program::messages()' arena
   std::int64_t lengths = -1;          ///< offset of a std::int64_t per message; -1: not needed
-  std::int64_t pinned_lengths = -1;   ///< same in pinned memory
+  std::int64_t pinned_lengths = -1;   ///< offset of the same in pinned memory
   std::vector<std::int64_t> states;   ///< per task: offset of its slice's residual; -1: no residual
   std::vector<std::int64_t> strides;  ///< per task: bytes between arrays of its state
   std::vector<std::int64_t> deferred;  ///< per task: offset of its kernels::Deferred; -1: not used
-  std::vector<std::uint32_t> staging_of;  ///< per Send, Recv, AllReduce: index; kNoIndex
+  std::vector<std::uint32_t> staging_of;  ///< per task: index of the staging of a Send, Recv or
+                                          ///< AllReduce; kNoIndex for others
   std::vector<Staging> staging;
 
   // Sizes in bytes; those on the device add up to device_bytes().

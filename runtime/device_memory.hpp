@@ -17,8 +17,8 @@ class DeviceMemory {
   /// Computes the layout; allocates nothing yet.
   DeviceMemory(const Program& program, Device& device, DeviceTransport transport);
 
-  /// Allocates and zeroes the states. Call it once, before the functions below. io::RunError with
-  /// the figures if the device has too little memory.
+  /// Allocates and zeroes the states. Call it once, before the functions below. Throws io::RunError
+  /// with the figures if the device has too little memory.
   void allocate();
 
   const DeviceLayout& layout() const { return layout_; }

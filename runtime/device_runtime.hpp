@@ -47,8 +47,8 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
  public:
   /// `units` as for Runtime. Residuals live on the device and begin as zeros. `endpoint`,
   /// `program`, `device`, the memory of `units` and DeviceRuntimeOptions::nccl must outlive the
-  /// runtime. io::RunError if the device's memory does not suffice. With NCCL the constructor is
-  /// collective: it returns when all ranks have called it.
+  /// runtime. Throws io::RunError if the device's memory does not suffice. With NCCL the
+  /// constructor is collective: it returns when all ranks have called it.
   DeviceRuntime(transport::Endpoint& endpoint, const Program& program,
                 std::vector<std::span<float>> units, Device& device,
                 const DeviceRuntimeOptions& options);
@@ -65,7 +65,7 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
-  // MoverEvents
+  // Functions of MoverEvents.
   void issued(std::uint32_t index) override;
   void sent(std::uint32_t index, const Interval& when) override;
   void returned(std::uint32_t index, Clock::time_point at) override;
@@ -81,7 +81,8 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void idle(std::unique_lock<std::mutex>& lock);
   void issue(std::uint32_t index);
   bool is_stepped_computation(std::uint32_t index) const;
-  /// Removes the computation that the device has reached from awaited_; returns it with its time.
+  /// Removes from awaited_ the computation that the device has reached, and returns it with its
+  /// time.
   std::vector<std::pair<std::uint32_t, Clock::time_point>> take_reached();
   /// Calls the mover; its errors then name the waiting task.
   template <class Work>
@@ -99,7 +100,7 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void wait_for_copies();
   void settle_intervals();
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   void push(std::uint32_t index, Clock::time_point ready);
   void finished(std::uint32_t index, Clock::time_point at);
   void note_progress();

@@ -66,8 +66,8 @@ models::Model model_of(std::vector<Gradient> gradients) {
 
 namespace {
 
-/// Throws io::InputError unless the plan averages: callers would apply another operation's result
-/// as a mean.
+/// Throws io::InputError unless the plan averages: callers would apply the result of a different
+/// operation as a mean.
 void require_mean(const casync::Plan& plan) {
   if (plan.schedule.row().sharded) {
     throw io::InputError("the plan's schedule " + plan.schedule.text() +
@@ -120,8 +120,8 @@ std::vector<Fragment> fragments_of(std::span<const Gradient> gradients) {
   return fragments;
 }
 
-/// Drops the schedule, as the caller decides when to submit. io::InputError if the plan has a
-/// schedule, but no gradient has a fragment (local updates).
+/// Drops the schedule, as the caller decides when to submit. Throws io::InputError if the plan has
+/// a schedule, but no gradient has a fragment (local updates).
 void drop_schedule(std::span<const Fragment> fragments, casync::Plan& plan) {
   const bool is_local = std::ranges::any_of(fragments, &Fragment::has_value);
   if (plan.schedule != casync::Schedule() && !is_local) {

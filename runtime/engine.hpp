@@ -64,14 +64,14 @@ struct Compiled {
 
 /// Model of the gradients. Bulk groups and all-reduces use this order, which should be the order in
 /// which backward completes them. io::InputError names the gradient if its name is empty or not
-/// unique, its number of elements is outside 1 … models::kMaxElements, or its shape has another
+/// unique, its number of elements is outside 1 … models::kMaxElements, or its shape has a different
 /// number of elements.
 models::Model model_of(std::vector<Gradient> gradients);
 
 /// Compiles a plan whose decisions are in the order of the gradients. Ignores the plan's batching
 /// of launches, and runs pipelined: units become ready in no known order. Neither changes a value.
-/// Throws std::invalid_argument as casync::expand_to_run(), and io::InputError for a topology that
-/// does not average.
+/// Throws std::invalid_argument as casync::expand_to_run() does, and io::InputError for a topology
+/// that does not average.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan);
 
 /// A plan file or a named plan, as in plans::resolve_plan().
@@ -81,12 +81,12 @@ struct PlanChoice {
   std::uint32_t nodes = 1;
   std::string algorithm = "onebit";
   plans::Trust trust = {};
-  /// For a named plan: size of a fusion buffer. Smaller gradients that are raw or in half precision
+  /// Size of a fusion buffer, for a named plan. Smaller gradients that are raw or in half precision
   /// go into bulk groups of at most this many bytes, in the order of the list. 0: no groups. For
   /// callers who submit many at a time: a group waits for its last member.
   std::int64_t group_bytes = 0;
 };
-/// Resolves the plan, then compiles it. Also throws as plans::resolve_plan().
+/// Resolves the plan, then compiles it. Also throws as plans::resolve_plan() does.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const PlanChoice& choice);
 
 /// Values of a gradient. The caller keeps the memory valid until the Work is done.
@@ -95,7 +95,7 @@ struct Tensor {
   std::int64_t elements = 0;
   models::Dtype type = models::Dtype::kFloat32;
   bool on_device = false;  ///< true: on the engine's GPU; false: on the host
-  /// On a GPU: recorded cudaEvent_t after which the values are valid; null: valid now.
+  /// Recorded cudaEvent_t after which values on a GPU are valid; null: they are valid now.
   void* event = nullptr;
 };
 
@@ -108,7 +108,8 @@ class Work {
   void wait() const;
   /// True if wait() would return or throw at once. Does not wait.
   bool done() const;
-  /// Waits until `at` at the latest; true if the work is done. Does not throw the engine's failure.
+  /// Waits until `at` at the latest. Returns true if the work is done. Does not throw the engine's
+  /// failure.
   bool wait_until(transport::Clock::time_point at) const;
   /// Calls `callback` once, with null or the error, when the work is done: on a thread of the
   /// engine, or at once on this one. The callback must not throw, wait for other works, or close
@@ -150,7 +151,7 @@ struct EngineOptions {
 class Engine {
  public:
   /// Collective: all ranks create it together, with equal gradients, plans and options. The
-  /// endpoint must outlive it. std::invalid_argument if its number of ranks differs from the
+  /// endpoint must outlive it. Throws std::invalid_argument if its number of ranks differs from the
   /// plan's.
   Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> compiled,
          const EngineOptions& options = {});
@@ -161,8 +162,8 @@ class Engine {
 
   /// Submits a gradient; any thread may call it. std::invalid_argument names the gradient if the
   /// tensor's number of elements or type differs, or if it is on a GPU that the engine lacks.
-  /// std::logic_error if its last Work is not done, or after close(). Throws as Work::wait() if the
-  /// engine has failed.
+  /// Throws std::logic_error if its last Work is not done, or after close(). Throws as Work::wait()
+  /// does if the engine has failed.
   Work submit(std::uint32_t gradient, const Tensor& tensor);
 
   /// Waits for running units and ends the engine's threads. Units that have not begun, such as a
@@ -179,31 +180,32 @@ class Engine {
   /// Undoes the last iteration of these gradients, whose means were not applied. Restores the
   /// encoders' state (residuals), so that nothing is lost. Every rank must do the same, before it
   /// submits these gradients again. Does nothing for a gradient without an iteration to undo.
-  /// std::logic_error if one of them is pending; std::invalid_argument if one does not exist.
-  /// Throws as Work::wait() if the engine has failed.
+  /// Throws std::logic_error if one of them is pending; throws std::invalid_argument if one does
+  /// not exist. Throws as Work::wait() does if the engine has failed.
   void discard(std::span<const std::uint32_t> gradients);
 
   /// Squared norm of this rank's residual per gradient: values that its encoders have left out so
   /// far and will send later. Negative for a gradient without a residual of its own, such as a
-  /// member of a bulk group. Waits and throws as save_state().
+  /// member of a bulk group. Waits and throws as save_state() does.
   std::vector<double> squared_residuals();
 
   /// Moves this rank's residual of a gradient into `values`, in the scale of its gradients, and
-  /// leaves zeros: what its encoders hold back is no longer lost if `values` is added to the next
-  /// gradient of the rank, whatever averages that. Bulk groups are taken as a whole: a gradient
-  /// returns its part. std::invalid_argument for an unknown gradient or another number of elements.
-  /// Waits and throws as save_state(). The last iteration can no longer be undone.
+  /// leaves zeros. If `values` is then added to the rank's next gradient, nothing that its encoders
+  /// hold back is lost, whatever averages that gradient. Bulk groups are taken as a whole: a
+  /// gradient returns its part. Throws std::invalid_argument for an unknown gradient or a different
+  /// number of elements. Waits and throws as save_state() does. The last iteration can no longer be
+  /// undone.
   void take_residual(std::uint32_t gradient, std::span<float> values);
 
   /// Saves the encoders' state and each unit's number of iterations to a file, atomically. Waits
-  /// for running units. std::logic_error if only some members of a bulk group are submitted. Throws
-  /// as Work::wait() if the engine has failed, and as kernels::StateStore::save(). Do not call it
-  /// while another thread submits.
+  /// for running units. Throws std::logic_error if only some members of a bulk group are submitted.
+  /// Throws as Work::wait() does if the engine has failed, and as kernels::StateStore::save() does.
+  /// Do not call it while another thread submits.
   void save_state(const std::string& path);
   /// Restores a state saved by save_state(): later means are bit-identical to those of the engine
   /// that wrote the file. That engine must have had equal gradients, plan, ranks and seed. Waits
-  /// and throws as save_state(). Also throws as kernels::StateStore::restore(), and then changes
-  /// nothing.
+  /// and throws as save_state() does. Also throws as kernels::StateStore::restore() does, and then
+  /// changes nothing.
   void load_state(const std::string& path);
 
   const Compiled& compiled() const { return *compiled_; }
@@ -217,7 +219,7 @@ class Engine {
     std::uint32_t unit = 0;
     std::span<float> memory;            ///< its part of the unit's memory
     Tensor tensor;                      ///< last submitted tensor
-    std::byte* staging = nullptr;       ///< with a GPU: pinned memory for its values
+    std::byte* staging = nullptr;       ///< pinned memory for its values, with a GPU
     std::shared_ptr<Work::State> work;  ///< pending work, or null
     bool finite = true;                 ///< its last mean was finite
     bool revocable = false;             ///< its last iteration can be undone

@@ -52,7 +52,7 @@ void HostRuntime::prepare_exchanges() {
 }
 
 void HostRuntime::stop() noexcept {
-  bool reducing = false;  // in a failed iteration
+  bool reducing = false;  // true in a failed iteration
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -30,7 +30,7 @@ struct Parts {
 /// idle. Owns neither the process nor the thread that calls it.
 class HostRuntime : public FallibleRuntime {
  protected:
-  /// std::invalid_argument if a batch holds tasks of several parts.
+  /// Throws std::invalid_argument if a batch holds tasks of several parts.
   HostRuntime(transport::Endpoint& endpoint, const Program& program, Parts parts, HostWork work,
               double timeout_s);
   ~HostRuntime() override;
@@ -49,12 +49,12 @@ class HostRuntime : public FallibleRuntime {
   };
   Part& part(std::uint32_t number) { return parts_[number]; }
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   void reset(Part& part, const HostWork::When& when);
   /// Starts the tasks without predecessors; `at` is their ready time.
   void start(const Part& part, Clock::time_point at);
   void backward_done(std::uint32_t gradient, Clock::time_point at);
-  /// As RankRuntime::await_computation(), with `lock` on mutex_.
+  /// See RankRuntime::await_computation(); `lock` is on mutex_.
   Clock::time_point await_computation(std::unique_lock<std::mutex>& lock, std::uint32_t index);
   void computed(std::uint32_t index, const Interval& when);
   /// Aborts the job if no task has completed since `since` for too long.
@@ -78,7 +78,7 @@ class HostRuntime : public FallibleRuntime {
     std::thread thread;
   };
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   /// Called when all tasks of the part are done.
   virtual void ended(std::uint32_t part) = 0;
   /// Called when an AllReduce may run.

@@ -16,8 +16,9 @@ using casync::Kind;
 
 constexpr std::align_val_t kArenaAlignment{64};
 
-/// Key of a unit's residuals. For a gradient its name, so that residuals survive a change of plan.
-/// For a bulk group a hash of its members' names, so that they survive unless the grouping changes.
+/// Key of a unit's residuals. A gradient's key is its name, so that residuals survive a change of
+/// plan. A bulk group's key is a hash of its members' names, so that residuals survive unless the
+/// grouping changes.
 std::string state_name(const casync::Unit& unit, const models::Model& model) {
   if (unit.topology->operation == casync::Operation::kGather) return unit.name;
   if (unit.members.size() == 1) return unit.name;

@@ -21,7 +21,7 @@ namespace hipress::runtime {
 /// may run concurrently; tasks of one unit run one after the other.
 class HostWork {
  public:
-  /// For units and states see Runtime. take_back() needs `keeps_undo`. `seed` is that of the
+  /// `units` and `states` are as for Runtime. take_back() needs `keeps_undo`. `seed` is that of the
   /// codecs' random draws.
   HostWork(const Program& program, std::vector<std::span<float>> units, kernels::StateStore& states,
            std::uint64_t seed, bool keeps_undo);

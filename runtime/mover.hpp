@@ -29,7 +29,7 @@ class MoverEvents {
   virtual void returned(std::uint32_t index, Clock::time_point at) = 0;
   /// The message of a Recv has arrived.
   virtual void arrived(std::uint32_t index, std::int64_t bytes, Clock::time_point at) = 0;
-  /// This rank has put another `bytes` bytes on its egress.
+  /// This rank has put `bytes` more bytes on its egress.
   virtual void count(std::int64_t bytes) = 0;
   /// Progress without a completed task, so that the job does not count as stalled.
   virtual void happened() = 0;
@@ -66,7 +66,7 @@ class Mover {
   /// Task that waits for other ranks, for errors that do not name one; kNoIndex if no task waits.
   virtual std::uint32_t waiting() const = 0;
 
-  /// Ends of a task's interval that the host measures; the device measures the others.
+  /// Ends of a task's interval that the host measures; the device measures the other ends.
   struct Measured {
     bool start = false, end = false;
   };

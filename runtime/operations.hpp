@@ -27,7 +27,7 @@ struct Operands {
 kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, std::uint64_t seed,
                           std::uint64_t iteration);
 
-// `divisor` is the task graph's.
+// In the following functions, `divisor` is that of the task graph.
 
 /// Runs an Encode; returns the message's length in bytes.
 std::int64_t encode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
@@ -68,7 +68,7 @@ MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t divisor);
 void encode(std::span<const BoundTask> batch, std::uint32_t divisor, const kernels::Codec& codec,
             std::span<std::int64_t> bytes);
 
-/// Runs Decodes in one launch. std::runtime_error if a message is damaged.
+/// Runs Decodes in one launch. Throws std::runtime_error if a message is damaged.
 void decode(std::span<const BoundTask> batch, std::uint32_t divisor, const kernels::Codec& codec);
 
 // In the functions for an AllReduce, `cast` is the codec that it casts with (null: it sums fp32).
@@ -90,7 +90,7 @@ void take_mean(const casync::Task& task, std::uint32_t divisor, const kernels::C
 void all_reduce(const casync::Task& task, std::uint32_t divisor, const kernels::Codec* cast,
                 transport::Collective& collective, const Operands& operands);
 
-/// Runs a Decode. std::runtime_error if the message is damaged.
+/// Runs a Decode. Throws std::runtime_error if the message is damaged.
 void decode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,
             const Operands& operands);
 

@@ -133,13 +133,13 @@ class PinnedMover final : public Mover {
 
   void interrupt() override {
     sender_.interrupt();
-    if (reducer_.interrupt()) library_->interrupt();  // in a failed iteration
+    if (reducer_.interrupt()) library_->interrupt();  // it may run in a failed iteration
   }
 
   void end(bool /*under_way*/) override {
     sender_.join();
     reducer_.join();
-    exchange_.reset();  // after the sender thread has ended
+    exchange_.reset();  // destroyed after the sender thread has ended
   }
 
  private:

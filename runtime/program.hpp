@@ -98,14 +98,14 @@ class Program {
   std::span<const std::uint32_t> computation() const { return computation_; }
   /// This rank's Backward task of each gradient, or kNoIndex.
   std::span<const std::uint32_t> backward() const { return backward_; }
-  /// Backward task of a gradient; std::invalid_argument if this rank has no such task.
+  /// Backward task of a gradient; throws std::invalid_argument if this rank has no such task.
   std::uint32_t backward_of(std::uint32_t gradient) const;
   /// Ready times of the gradients with a Backward task here, computed on one stream in id order.
   std::span<const ReadyTime> schedule() const { return schedule_; }
   /// Duration of this rank's Forward.
   casync::Picoseconds forward() const { return forward_; }
 
-  /// "Encode fc6.weight[2] on node 1", for messages.
+  /// Name of a task in messages: "Encode fc6.weight[2] on node 1".
   std::string describe(const LocalTask& task) const;
 
  private:

@@ -43,12 +43,12 @@ class RankRuntime {
   virtual void begin(std::uint64_t iteration) = 0;
   /// Starts the tasks without predecessors; `at` is their ready time.
   virtual void start(Clock::time_point at) = 0;
-  /// Reports a gradient as complete on this rank; in any order. std::invalid_argument if the graph
-  /// has no Backward task for it here.
+  /// Reports a gradient as complete on this rank; in any order. Throws std::invalid_argument if the
+  /// graph has no Backward task for it here.
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
-  /// For stepped programs, instead of gradient_ready(): waits until all predecessors of this
-  /// computation are done. Returns the time of that, or the earliest time if there are none. Throws
-  /// like wait().
+  /// Counterpart of gradient_ready() for stepped programs: waits until all predecessors of this
+  /// computation are done. Returns the time at which the last one ended; the earliest time if there
+  /// are no predecessors. Throws like wait().
   virtual Clock::time_point await_computation(std::uint32_t index) = 0;
   /// Reports the interval in which that computation ran.
   virtual void computed(std::uint32_t index, const Interval& when) = 0;
@@ -108,11 +108,11 @@ class FallibleRuntime {
   FallibleRuntime& operator=(const FallibleRuntime&) = delete;
 
  protected:
-  /// Both must outlive it.
+  /// `endpoint` and `program` must outlive the runtime.
   FallibleRuntime(transport::Endpoint& endpoint, const Program& program, double timeout_s);
   virtual ~FallibleRuntime() = default;
 
-  /// As RankRuntime::wait_until().
+  /// See RankRuntime::wait_until().
   void sleep_until(Clock::time_point at);
 
   /// Calls `work`. Its errors then name the task, unless they concern the whole rank.
@@ -130,7 +130,7 @@ class FallibleRuntime {
   /// Copy of the error that names the task waiting for the lost rank.
   transport::PeerError named(const transport::PeerError& error) const;
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   void rethrow_failure() const;
   /// Aborts the job and names the culprit if `quiet`, the time without progress, exceeds this
   /// rank's patience; releases the lock meanwhile. For the arguments see find_stall().
@@ -147,7 +147,8 @@ class FallibleRuntime {
  private:
   /// Rethrows the caught exception with the task's name.
   [[noreturn]] void rethrow_of_task(std::uint32_t index) const;
-  /// Wakes threads that wait for something other than changed_ after a failure. With mutex_ held.
+  /// Wakes threads that wait for something other than changed_ after a failure. The caller holds
+  /// mutex_.
   virtual void on_failure() {}
   /// Task that waits for other ranks, for errors that do not name one; kNoIndex if no task waits.
   virtual std::uint32_t waiting() const = 0;

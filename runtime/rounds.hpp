@@ -33,7 +33,7 @@ struct RoundLimits {
 /// Rounds of a graph, a function of graph and limits alone. A node's computation runs one task
 /// after the other, each after its predecessors. A round starts when the previous one is over, with
 /// the messages that are ready by then, longest ready first. Every Send and AllReduce is in exactly
-/// one round. std::invalid_argument if an all-reduce lacks a node.
+/// one round. Throws std::invalid_argument if an all-reduce lacks a node.
 std::vector<Round> derive_rounds(const casync::TaskGraph& graph, const RoundLimits& limits = {});
 
 }  // namespace hipress::runtime

@@ -34,11 +34,11 @@ class StagedUnit {
   /// preceding factors. The Decode writes the values decoded from all means.
   void run(const casync::Task& task, std::uint64_t seed, std::uint64_t iteration);
 
-  /// Appends the factors of its gradients that the last Decode used.
+  /// Appends the factors that the last Decode used, of each of the unit's gradients.
   void collect_factors(std::vector<Factor>& factors) const;
 
-  /// Adds the residuals of its gradients to `sums`, which has the elements of the unit, and leaves
-  /// zeros.
+  /// Adds the residuals of the unit's gradients to `sums`, which has the unit's elements, and
+  /// clears the residuals.
   void take_residuals(std::span<float> sums);
 
   /// State arrays, each with the elements of the unit that it belongs to.

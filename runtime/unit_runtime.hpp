@@ -21,7 +21,8 @@ namespace hipress::runtime {
 /// Program::collectives(), repeatedly.
 class UnitRuntime : private HostRuntime {
  public:
-  /// As Runtime. std::invalid_argument if a batch holds tasks of several units.
+  /// Arguments as for Runtime. Throws std::invalid_argument if a batch holds tasks of several
+  /// units.
   UnitRuntime(transport::Endpoint& endpoint, const Program& program,
               std::vector<std::span<float>> units, kernels::StateStore& states,
               const RuntimeOptions& options);
@@ -32,8 +33,8 @@ class UnitRuntime : private HostRuntime {
   /// if iterations were undone. wait_for_unit() reports failures. Any thread may call this.
   void begin_unit(std::uint32_t unit, std::uint64_t iteration, std::uint64_t step);
   /// Waits for a unit to complete and returns it: its memory holds the means, its messages have
-  /// left, and it may begin again. Returns kNoIndex after stop_waiting(). Throws as
-  /// Runtime::wait(). Only one thread may call this.
+  /// left, and it may begin again. Returns kNoIndex after stop_waiting(). Throws as Runtime::wait()
+  /// does. Only one thread may call this.
   std::uint32_t wait_for_unit();
   /// Makes wait_for_unit() return kNoIndex once no completed unit is left. Any thread may call it.
   void stop_waiting();
@@ -44,8 +45,8 @@ class UnitRuntime : private HostRuntime {
   }
   /// Call it when the states have been replaced: earlier iterations can no longer be undone.
   void forget() { work_.forget(); }
-  /// Adds what this rank's encoders of the unit hold back to `sums`, in the scale of its gradients,
-  /// and leaves zeros. The unit must not be running.
+  /// Adds the values that this rank's encoders of the unit hold back to `sums`, in the scale of its
+  /// gradients, and leaves zeros in the encoders. The unit must not be running.
   void take_residuals(std::uint32_t unit, std::span<float> sums) {
     work_.take_residuals(unit, sums);
   }

@@ -31,7 +31,8 @@ class Bursts {
   }
 
   std::int64_t depth_;
-  std::vector<std::int64_t> paid_until_;  ///< when the credit will be whole again, per port
+  std::vector<std::int64_t> paid_until_;  ///< time at which the credit will be whole again, per
+                                          ///< port
 };
 
 }  // namespace hipress::sim

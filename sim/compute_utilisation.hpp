@@ -11,9 +11,9 @@ namespace hipress::sim {
 inline constexpr int kPeriods = 4;
 
 /// Number of iterations of a plan to simulate back to back to get an iteration's time in a long
-/// run. 1 if every step waits for its own means; kPeriods for other schedules, in periods. 2 for a
-/// sharded schedule, whose steps each begin when the previous one has ended; 1 if it runs in
-/// messages, since a replay runs such a step alone.
+/// run. 1 if every step waits for its own means; for other schedules kPeriods, which counts
+/// periods. 2 for a sharded schedule, whose steps each begin when the previous one has ended; 1 if
+/// it runs in messages, since a replay runs such a step alone.
 int iterations_to_settle(const casync::Plan& plan);
 
 /// Share of computation in a time, 0 to 1, with its 10th and 90th percentile.
@@ -22,8 +22,8 @@ struct ComputeUtilisation {
   double p10 = 1, p90 = 1;
 };
 
-/// Compute utilisation of a time with that response and nominal computation `compute_s`. Exposed
-/// communication varies by `spread`; computation stays nominal.
+/// Compute utilisation of a time that has this response and a nominal computation of `compute_s`.
+/// Exposed communication varies by `spread`; computation stays nominal.
 ComputeUtilisation compute_utilisation(const Response& response, double compute_s,
                                        const costs::Spread& spread);
 

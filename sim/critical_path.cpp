@@ -35,7 +35,7 @@ std::uint64_t resource_of(std::uint32_t node, Resource resource) {
   return std::uint64_t{node} * kResources + resource;
 }
 
-/// Resources that a task occupies, none to two, the one that it waits for first in front.
+/// Resources that a task occupies: none, one or two. The one that it waits for first comes first.
 std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
   const std::uint32_t node = graph.representative(task.node);
   switch (casync::resource_of(task.kind)) {
@@ -63,7 +63,7 @@ class Causes {
       : graph_(graph), timeline_(timeline), last_predecessor_(graph.tasks()) {
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       for (const TaskId next : casync::successors(graph, id)) note_predecessor(id, next);
-      // A task of zero length delays no other.
+      // A task of zero length delays no other task.
       if (timeline.end[id] == timeline.start[id]) continue;
       for (const std::uint64_t resource : resources(graph, graph[id])) {
         releases_.push_back({resource, timeline.end[id], id});

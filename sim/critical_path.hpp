@@ -19,11 +19,11 @@ std::vector<casync::TaskId> critical_path(const casync::TaskGraph& graph,
 /// Time of a path by kind of task, and between tasks.
 struct PathTimes {
   std::array<casync::Picoseconds, casync::kKinds> by_kind{};
-  casync::Picoseconds wire{};  ///< between a Send and its Recv
+  casync::Picoseconds wire{};  ///< time between a Send and its Recv
 };
 
 /// Times of a critical path from `begin` to the end of its last task; their sum is that span. With
-/// `begin` 0 they show where the iteration's time goes, with the end of computation where the
+/// 0 as `begin` they show where the iteration's time goes; with the end of computation, where the
 /// exposed communication goes.
 PathTimes path_times(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                      const std::vector<casync::TaskId>& path, casync::Picoseconds begin);

@@ -63,8 +63,9 @@ std::vector<std::uint32_t> Core::add_to_hosts(double amount) {
   return capacities;
 }
 
-/// A thread gets no more of a core than others that want all of one. Threads that want less, since
-/// they wait in between, are therefore slowed only later.
+/// The weight of a thread that wants all of a core is 1. A thread that waits in between wants less.
+/// It then gets as much of a core as the others, so contention slows it only if that is less than
+/// it wants.
 double Core::add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& uses) const {
   const bool computes = casync::is_computation(task);
   if (!host_memory.empty() && work > 0 && !casync::is_local(task)) {
@@ -111,8 +112,8 @@ void Core::add_groups() {
   }
 }
 
-/// Messages share links by bytes per second, and cores by thread: a flow keeps one thread busy at
-/// each end; with c core-seconds a byte, each runs at half of c·B cores.
+/// Messages share links by bytes per second, and cores by thread. A flow keeps one thread busy at
+/// each end. At c core-seconds per byte and B bytes per second, each thread uses c·B/2 cores.
 void Core::add_path(costs::Path path) {
   PathCosts& on = paths[static_cast<std::size_t>(path)];
   const costs::LinkCosts& link = works.link(path);

@@ -38,7 +38,7 @@ class WorkMemo {
   std::array<Entry, 64> entries_;
 };
 
-/// Throw io::InputError: a time or a sum of bytes does not fit in 64 bits.
+/// Throw io::InputError, since a time or a sum of bytes does not fit in 64 bits.
 [[noreturn]] void report_endless();
 [[noreturn]] void report_uncountable(const Task& task);
 
@@ -54,26 +54,28 @@ struct Core {
   /// Parameters by which a message shares the links of a path.
   struct PathCosts {
     double use = 1;  // share of the first link at full speed
-    // Weights against other messages and threads of shared cores, by casync::interrupts().
+    // Weights against other messages and against threads on shared cores. Index:
+    // casync::interrupts() of the message.
     std::array<double, 2> weights = {1, 1};
 
     double weight_of(const Task& send) const { return weights[casync::interrupts(send)]; }
   };
-  std::array<PathCosts, costs::kPaths> paths;  // those that the cluster has
+  std::array<PathCosts, costs::kPaths> paths;  // set only for paths that the cluster has
   Works works;
   bool hierarchical;
   bool shared_cores;
-  const casync::Computing& computing;  // its use of shared cores and memory
+  const casync::Computing& computing;  // the graph's use of shared cores and memory
   bool overlaps;                       // concurrent activities on a node slow each other
-  bool one_path = !hierarchical && cluster.slow_links.empty();  // the same for all messages
+  bool one_path = !hierarchical && cluster.slow_links.empty();  // all messages have the same path
   bool undisturbed = !shared_cores && !overlaps;  // tasks run at full speed, except on shared links
 
   std::int64_t now = 0;
   EventQueue events;
   Sharing sharing;
   WaitingQueue::Sorter sorter;
-  std::vector<std::uint32_t> host_cores;   // per node: capacity of its host's cores
-  std::vector<std::uint32_t> host_memory;  // per node: its host's memory, 1; empty: not shared
+  std::vector<std::uint32_t> host_cores;   // per node: index in `sharing` of its host's cores
+  std::vector<std::uint32_t> host_memory;  // per node: index in `sharing` of its host's memory;
+                                           // empty: not shared
   struct OfGroup {
     costs::GroupNetwork ring, exchange;
   };
@@ -201,7 +203,7 @@ inline bool occupies_ports(const Task& task) {
 
 /// Runs a graph in virtual time. Each instant is processed in rounds. A round ends everything that
 /// ends and queues the tasks that become ready; then idle resources take the first of their queues.
-/// Tasks of zero length start another round. Starts therefore depend only on the set of ready
+/// Tasks of zero length start one more round. Starts therefore depend only on the set of ready
 /// tasks, never on the order of events within an instant.
 ///
 /// `kGroups`: for sharded schedules, whose collectives take turns on the networks of their groups.
@@ -264,7 +266,8 @@ class EventEngine {
   /// Event versions that do not end a task; no activity's version gets that high. kArrives: a
   /// message is ready to continue at one of its ends. kGetsCore: its thread there gets a core.
   static constexpr std::uint32_t kArrives = ~std::uint32_t{0}, kGetsCore = kArrives - 1;
-  /// kLeavesGroup: a collective leaves its network. kHasArrived: it has arrived.
+  /// More versions: kLeavesGroup: a collective leaves its network. kHasArrived: the collective has
+  /// arrived.
   static constexpr std::uint32_t kLeavesGroup = kGetsCore - 1, kHasArrived = kLeavesGroup - 1;
 
   void take(const Event& event) {
@@ -322,7 +325,8 @@ class EventEngine {
 
   /// Network of a node's groups, with the collectives that wait for it.
   struct GroupLink {
-    std::vector<TaskId> waiting;  ///< from `next` on, in order of ready time, then of id
+    std::vector<TaskId> waiting;  ///< the first that waits is at `next`; in order of ready time,
+                                  ///< then of id
     std::size_t next = 0;
     bool busy = false;
   };
@@ -555,13 +559,14 @@ class EventEngine {
   std::vector<TaskId> for_a_core_;  // messages that became ready for a thread at this instant
   std::vector<Stream> streams_;
   std::vector<GroupLink> group_links_;              // per representative: between hosts, and within
-  std::vector<TaskId> ready_groups_, left_groups_;  // at this instant
+  std::vector<TaskId> ready_groups_, left_groups_;  // collectives that became ready, or left, at
+                                                    // this instant
   // Sharded schedules, per representative: time computed so far, and the running task's start.
   std::vector<std::int64_t> computed_, computing_since_;
   std::vector<std::uint32_t> waiting_;  // number of unfinished predecessors
   Touched touched_;
   std::uint32_t done_ = 0;
-  bool forward_ended_ = false;  // on some node
+  bool forward_ended_ = false;  // the forward pass has ended on at least one node
 };
 
 }  // namespace hipress::sim

@@ -12,8 +12,8 @@ namespace hipress::sim {
 struct Event {
   std::int64_t time = 0;  ///< picoseconds, not negative
   std::uint32_t subject = 0;
-  std::uint32_t version =
-      0;  ///< 0: the task `subject` ends; the engine reserves the highest four for tasks
+  std::uint32_t version = 0;  ///< 0: the task `subject` ends; the four highest versions are the
+                              ///< engine's other events of tasks
 };
 
 /// Queue of events in the order of time. The order among equal times does not affect the result,

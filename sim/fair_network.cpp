@@ -113,8 +113,8 @@ double FairLinks::use_ports(const Task& task, Sharing::Uses& uses) const {
   return 1 / std::max(within, between);
 }
 
-/// o + bytes/B, less what the ports' bursts take over, at least the time that a core at each end
-/// needs to move it. For a library's all-reduce, the measured time.
+/// Time of a message alone: o + bytes/B, less what the ports' bursts take over, but at least the
+/// time that a core at each end needs to move it. For a library's all-reduce, the measured time.
 std::int64_t FairLinks::time_alone(const Task& send, Path path) {
   const std::int64_t work = core_.message_work(send, path);
   if (core_.cluster.link.burst_bytes == 0 || send.kind != casync::Kind::kSend) return work;

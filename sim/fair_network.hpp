@@ -38,7 +38,7 @@ class FairLinks {
   Core& core_;
   std::vector<Link> nodes_;  // the host link if there is one, else the link
   std::vector<Link> hosts_;  // the link, or one per card, if there is a host link
-  std::vector<Link> racks_;  // of all levels, the lowest first
+  std::vector<Link> racks_;  // links of all levels, the lowest first
   std::vector<std::uint32_t> racks_below_;
   std::vector<Link> slow_links_;  // `out` goes from the first host to the second
   Bursts bursts_;                 // egresses, then ingresses
@@ -46,8 +46,8 @@ class FairLinks {
 
 /// Max-min fair sharing of links by flows. A flow is one (source, destination) pair. Its messages
 /// go one after the other, in the order of service; different flows share links but do not queue
-/// for each other. Links are full duplex. A link whose directions together carry less than twice
-/// one of them has one more capacity, for the sum of both.
+/// for each other. Links are full duplex. If both directions of a link together carry less than
+/// twice what one carries, the link has one more capacity, for their sum.
 template <class Sends>
 class FairNetwork {
  public:

@@ -11,17 +11,19 @@ namespace hipress::sim {
 
 /// Choice of when to fold a scenario's graph (casync/folding.hpp).
 enum class Fold : std::uint8_t {
-  kExactly,  ///< only if folding changes no time
+  kExactly,  ///< fold only if that changes no time
   kNever,
-  kAlways,  ///< also if slices are unequal, with bounds on the error
+  kAlways,  ///< fold also if slices are unequal, with bounds on the error
 };
-Fold parse_fold(std::string_view name);  ///< auto, never, always; InputError lists them
+Fold parse_fold(std::string_view name);  ///< the names are auto, never and always; InputError lists
+                                         ///< them
 
 /// Difference between a cluster's nodes that rules out folding; empty if no such difference exists.
 std::string difference_between_nodes(const costs::Cluster& cluster);
 
-/// The same for plans of sharded schedules. Their simulation requires groups that are all alike, so
-/// host links, racks, slow links and bursts do not count.
+/// Difference between a cluster's nodes that rules out folding for plans of sharded schedules.
+/// Their simulation requires that all groups are alike, so host links, racks, slow links and bursts
+/// do not count.
 std::string difference_between_groups(const costs::Cluster& cluster);
 
 /// Decides from its plan and cluster if a scenario's graph can be folded.
@@ -34,7 +36,8 @@ struct FoldingChoice {
   std::string why_whole = {};  ///< reason for a whole graph; empty if folded
 };
 
-/// Chooses by `fold` and foldability(). InputError for Fold::kAlways if nodes do different things.
+/// Chooses by `fold` and foldability(). Throws InputError for Fold::kAlways if nodes do different
+/// things.
 FoldingChoice choose_folding(const Scenario& scenario, Fold fold);
 
 /// Graph of a scenario, whole or folded.
@@ -44,7 +47,7 @@ struct ExpandedGraph {
   std::string why_whole = {};  ///< reason for a whole graph; empty if folded
 };
 
-/// Expands the graph that choose_folding() chooses. InputError as choose_folding().
+/// Expands the graph that choose_folding() chooses. Throws InputError as choose_folding() does.
 ExpandedGraph expand(const Scenario& scenario, Fold fold);
 
 /// Iteration times with all slices of a gradient as long as its longest, and as its shortest. The

@@ -34,7 +34,7 @@ double standard_normal_quantile(double probability) {
 /// Normal draws at the points of an additive lattice in five dimensions, which fills them evenly
 /// (R-sequence; Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018).
 std::vector<Draw> make_draws() {
-  constexpr double kRoot = 1.1347241384015194;  // of x^6 = x + 1
+  constexpr double kRoot = 1.1347241384015194;  // root of x^6 = x + 1
   const auto normal_at = [](double place) {
     return standard_normal_quantile(std::clamp(place - std::floor(place), 1e-6, 1 - 1e-6));
   };

@@ -17,13 +17,14 @@ namespace {
 // predecessors, which graphs did not keep at the time, adds 4.
 constexpr double kBytes = 174;
 constexpr double kBytesOfChanged = 30;
-// Replicas run after the critical path is found: on top of the graph and its timeline, each has a
-// count of predecessors and queues, and back to back a timeline.
+// Bytes per task that are kept for replicas, which run after the critical path is found: the graph
+// and its timeline. On top of them, each replica has a count of predecessors and queues. With
+// iterations back to back it has a timeline, too.
 constexpr double kBytesKept = 60;
-constexpr double kBytesOfTimeline = 16;  // of these: start and end
+constexpr double kBytesOfTimeline = 16;  // part of these: start and end
 constexpr double kBytesOfReplica = 40;
-// Per gradient and node: the task after which it is ready; with the tasks that end on the node, for
-// the next iteration or for its GPUs.
+// Bytes per gradient and node: for the task after which the gradient is ready; or for that task and
+// those that end on the node, which the next iteration or the node's GPUs wait for.
 constexpr double kBytesPerReady = 8;
 constexpr double kBytesPerEnds = 64;
 constexpr double kEdgesPerTask = 1.25;
@@ -39,7 +40,7 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   const casync::Timetable table = plan.schedule.timetable(scenario.model);
   const bool goes_on = scenario.iterations > 1 || !table.is_uniform();
   if (goes_on) {
-    // Forward in parts, and the steps around those in which a synchronisation begins.
+    // Tasks of Forward's parts, and of the steps around those in which a synchronisation begins.
     const double around =
         table.is_uniform() ? 0 : 6 * static_cast<double>(table.synchronisations.size());
     size.tasks += representatives * (gradients + around);
@@ -54,8 +55,9 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   return size;
 }
 
-// Together 84 bytes per task. Measured: peak memory of sweeps, while the graph was made, was 85 to
-// 87 bytes per task (BERT-large, ps and ring of 64 unlike nodes).
+// Bytes of a graph's tasks: together with kBytesOfReplica for a simulation, 84 bytes per task.
+// Measured: peak memory of sweeps, while the graph was made, was 85 to 87 bytes per task
+// (BERT-large, ps and ring of 64 unlike nodes).
 double bytes_of_graph(double tasks) { return tasks * (kBytesKept - kBytesOfTimeline); }
 
 double bytes_of_simulation(double tasks) { return tasks * kBytesOfReplica; }

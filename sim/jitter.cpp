@@ -24,7 +24,7 @@ constexpr int kQuantiles =
 // The functions below use IEEE additions, multiplications and divisions alone, since libraries'
 // exp and erf differ in their last bits.
 
-/// e^x for |x| <= 64: the series at x/256, squared eight times.
+/// Computes e^x for |x| <= 64: the series at x/256, squared eight times.
 double exponential(double x) {
   const double small = x / 256;
   double sum = 1, term = 1;

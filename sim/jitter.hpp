@@ -15,9 +15,9 @@ std::uint64_t mix(std::uint64_t bits);
 /// (seed, replica, task) only, so it is the same in any order and on every compiler.
 class Jitter {
  public:
-  /// "lognormal:S": S is the standard deviation of the factor's logarithm, 0 to 2; the mean is 1.
-  /// "uniform:W": factors from 1−W to 1+W, W 0 to 1. "samples:FILE": equally likely factors, one
-  /// per line. Throws InputError that lists these, or names the file's line.
+  /// Parses a jitter. "lognormal:S": S is the standard deviation of the factor's logarithm, 0 to 2;
+  /// the mean is 1. "uniform:W": factors from 1−W to 1+W, W 0 to 1. "samples:FILE": equally likely
+  /// factors, one per line. Throws InputError that lists these, or names the file's line.
   static Jitter parse(const std::string& text);
   /// Uses these factors; each must be finite and 0 to 1000 (InputError).
   explicit Jitter(const std::vector<double>& factors);
@@ -25,7 +25,7 @@ class Jitter {
   /// Factor of every task if there is only one; else none.
   std::optional<double> constant() const;
 
-  /// Selection of the draws: other seeds or replicas draw independently.
+  /// Selection of the draws. Different seeds or replicas draw independently.
   struct Draws {
     std::uint64_t seed = 0;
     std::uint32_t replica = 0;

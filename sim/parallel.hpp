@@ -17,10 +17,10 @@ namespace hipress::sim {
 
 /// Calls work(i, job) for i of 0 … count−1, `jobs` calls at a time. `job` is below `jobs`;
 /// concurrent calls have different ones. After a call has thrown, no other begins. If several calls
-/// threw, the exception of the lowest i is rethrown: all calls before it had begun, so it depends
-/// neither on the number of jobs nor on their speed. If the system gives fewer threads (ulimit -u),
-/// or has memory for fewer, fewer do the work. No call begins before all threads have allocated
-/// their own state.
+/// threw, the exception of the lowest i is rethrown: all calls before it had begun, so the
+/// exception depends neither on the number of jobs nor on their speed. If the system allows fewer
+/// threads (ulimit -u), or has memory for fewer, fewer threads do the work. No call begins before
+/// all threads have allocated their own state.
 template <class Work>
 void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
   if (jobs <= 1 || count <= 1) {

@@ -11,7 +11,7 @@ struct Replicas {
 };
 
 /// Simulates replicas 0 to count−1 of a scenario with jitter, `jobs` at a time; the result does not
-/// depend on `jobs`. `graph` is the scenario's. Throws as simulate().
+/// depend on `jobs`. `graph` is the graph of the scenario. Throws as simulate() does.
 Replicas run_replicas(const Scenario& scenario, const casync::TaskGraph& graph, std::uint32_t count,
                       unsigned jobs);
 

@@ -22,7 +22,7 @@ enum class Network : std::uint8_t {
   kPort,  ///< one message at a time per egress and ingress port
   kFair,  ///< flows share links max-min
 };
-Network parse_network(std::string_view name);  ///< InputError lists the names
+Network parse_network(std::string_view name);  ///< InputError lists the known names
 const char* to_string(Network network);
 
 using casync::parse_transfer_order;
@@ -41,7 +41,7 @@ struct Options {
   std::function<bool()> stop = {};
 };
 
-/// A simulation was ended from outside.
+/// Error: Options::stop ended a simulation.
 class Stopped : public io::RunError {
  public:
   Stopped() : io::RunError("the simulation was stopped before its end") {}

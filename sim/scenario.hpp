@@ -15,7 +15,7 @@ namespace hipress::sim {
 /// simulates again.
 struct Scenario {
   models::Model model;
-  casync::Plan plan;  ///< for this model and the cluster's number of nodes
+  casync::Plan plan;  ///< plan for this model and the cluster's number of nodes
   costs::Profile profile;
   costs::Cluster cluster;
   Network network = Network::kFair;
@@ -34,8 +34,8 @@ casync::TaskGraph expand(const Scenario& scenario,
 
 enum class Timelines : std::uint8_t { kNone, kRecorded };
 
-/// Simulates `graph`, which is expand(scenario). Throws as simulate(), and io::InputError if plan
-/// and cluster differ in GPUs per node.
+/// Simulates `graph`, which is expand(scenario). Throws as simulate() does, and io::InputError if
+/// plan and cluster differ in GPUs per node.
 inline Result simulate(const Scenario& scenario, const casync::TaskGraph& graph,
                        Timelines timelines = Timelines::kNone) {
   if (scenario.plan.gpus_per_node != scenario.cluster.gpus_per_node) {
@@ -60,7 +60,7 @@ inline std::uint32_t steps_per_period(const Scenario& scenario) {
 
 /// Time of a step: until the last task's end, or for back-to-back iterations the period of
 /// steady_state(). A mean over the period if the schedule's is longer than a step. Throws as
-/// simulate().
+/// simulate() does.
 inline Picoseconds iteration_time(const Scenario& scenario, const casync::TaskGraph& graph) {
   const std::uint32_t steps = steps_per_period(scenario);
   if (scenario.iterations == 1) return simulate(scenario, graph).iteration / steps;

@@ -12,7 +12,7 @@ namespace {
 constexpr double kFaster = 1.1;  // a rate that is 10 % better
 constexpr double kShorter = 0.9;
 
-/// The same work at a 10 % higher speed.
+/// Replaces a time by that of the same work at a 10 % higher speed.
 void hurry(double& seconds) { seconds /= kFaster; }
 
 void hurry(costs::Curve& curve) { curve = curve.times(1 / kFaster); }
@@ -37,7 +37,7 @@ void raise_site_bandwidth(Scenario& scenario) {
 }
 
 void raise_rack_bandwidth(Scenario& scenario) {
-  // Higher levels carry a share of what these do.
+  // Higher levels carry a share of the traffic of the lowest racks.
   if (!scenario.cluster.racks.empty()) hurry(scenario.cluster.racks.front().oversubscription);
 }
 
@@ -110,7 +110,7 @@ constexpr std::array kImprovements = {
 struct Doubling {
   std::string_view what;
   void (*apply)(Scenario& scenario);
-  bool changes_graph = false;  ///< computation does; all else changes only costs of tasks
+  bool changes_graph = false;  ///< true for computation; all others change only costs of tasks
 };
 constexpr std::array kDoublings = {
     Doubling{"computation", [](Scenario& scenario) { hurry_compute_by(2, scenario); }, true},

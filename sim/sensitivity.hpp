@@ -20,9 +20,9 @@ std::span<const Improvement> improvements();
 /// Effect of an improvement on the iteration time.
 struct Sensitivity {
   std::string_view name;
-  Picoseconds iteration{};  ///< with this improvement alone
-  Picoseconds change{};  ///< difference to the unchanged iteration, negative if it helps; positive
-                         ///< is possible: schedules without lookahead can lose by faster parts
+  Picoseconds iteration{};  ///< time with this improvement alone
+  Picoseconds change{};  ///< difference to the unchanged iteration, negative if it helps; it can be
+                         ///< positive, as schedules without lookahead can lose time by faster parts
 };
 
 /// Iteration time with each improvement, in the order of improvements(); one simulation each.

@@ -307,8 +307,8 @@ double Sharing::level_of_limited(double amount, double demand) {
 }
 
 /// Brings an activity to its level after a capacity's level has changed. Marks its other capacities
-/// dirty if their levels may change: a full one unless it stops the activity before and after,
-/// another one if it may become full.
+/// dirty if their levels may change: a full one unless it stops the activity both before and after,
+/// and one that is not full if it may become full.
 void Sharing::move(Slot slot, std::uint32_t because_of) {
   Activity& activity = activities_[slot];
   if (!std::exchange(activity.moved, true)) moved_.push_back(slot);
@@ -381,7 +381,7 @@ void Sharing::collect(std::uint32_t first) {
 }
 
 double Sharing::full_level(const Capacity& capacity) const {
-  // Rounding may leave a little less than nothing of either.
+  // Rounding may make either slightly negative.
   const double left = std::max(0.0, capacity.amount - capacity.used);
   return capacity.demand > 0 ? left / capacity.demand : std::numeric_limits<double>::infinity();
 }

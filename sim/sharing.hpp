@@ -91,16 +91,16 @@ class Sharing {
     casync::TaskId task = 0;
     std::int64_t remaining = 0;
     std::int64_t updated = 0;
-    Speed share;  // of capacities
+    Speed share;  // speed that its capacities give
     Speed speed;  // `share`, slowed by overlaps
     Place place = {};
     double weight = 1;
-    double level = 0;  // its speed is level × weight, or full from 1/weight on
+    double level = 0;  // its speed is level × weight, at most full speed
     std::uint32_t version = 0;
     bool visited = false;
     bool moved = false;  // its level or the capacity that it stops at may have changed
     Uses uses;
-    std::array<std::uint32_t, kMaxUses> position;  // in Capacity::users
+    std::array<std::uint32_t, kMaxUses> position;  // its places in Capacity::users
   };
   static constexpr double kNotFull = std::numeric_limits<double>::infinity();
   struct Capacity {
@@ -109,15 +109,15 @@ class Sharing {
     std::vector<Slot> users;
     bool changed = false;
     bool visited = false;
-    double used = 0;    // by activities with settled speeds
-    double demand = 0;  // of the others, per unit of level
+    double used = 0;    // use by activities with settled speeds
+    double demand = 0;  // use by the others, per unit of level
     std::uint32_t open = 0;
     bool plain = true;  // amount 1/parts, no user settled, uses and weights 1: shares are exactly
                         // 1/(parts × n)
-    bool full = false;  // at the level being settled
+    bool full = false;  // it is full at the level being settled
     double level = kNotFull;   // above which no user rises
     std::uint64_t equals = 0;  // all users get exactly 1/equals; 0: they do not
-    std::int64_t load = 0;     // of all users, in units of 2^-40, each rounded down
+    std::int64_t load = 0;     // load of all users, in units of 2^-40, each rounded down
     bool dirty = false;        // its level is to be recomputed
     bool is_full() const { return level < kNotFull; }
   };
@@ -176,15 +176,15 @@ class Sharing {
   std::vector<std::uint32_t> changed_;
   std::vector<Vacancy> vacancies_;
   std::vector<Slot> fresh_;    // started without any capacity
-  std::vector<Slot> started_;  // with capacities, and not in a vacancy
-  std::vector<Slot> touched_;  // with a possibly changed share or slowdown
+  std::vector<Slot> started_;  // slots with capacities, and not in a vacancy
+  std::vector<Slot> touched_;  // slots with a possibly changed share or slowdown
   std::vector<Node> nodes_;    // empty unless overlaps slow
   std::vector<std::uint32_t> changed_nodes_;
   std::array<std::array<std::uint64_t, 3>, 8> slowdowns_{};  // by sorts under way, and sort; 2^-24
-  // While levels are adjusted.
+  // Used while levels are adjusted.
   std::vector<std::uint32_t> dirty_;  // capacities
   std::vector<Slot> moved_;
-  std::vector<Limited> limited_;  // on one capacity
+  std::vector<Limited> limited_;  // users of one capacity
   // One connected component while it is recomputed.
   std::vector<Slot> component_;
   std::vector<std::uint32_t> component_capacities_;

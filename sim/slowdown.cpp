@@ -23,7 +23,7 @@ using Shares = std::array<double, kRivals>;
 struct Change {
   Picoseconds at{};
   TaskId task = 0;
-  std::uint32_t node = 0;  ///< for a transfer, one of its ends
+  std::uint32_t node = 0;  ///< its node; for a transfer, one of its ends
   Rival rival = kCodec;
   double cores = 0;
   double memory = 0;  ///< share of the host's bandwidth
@@ -79,7 +79,7 @@ class Attribution {
  private:
   std::int64_t length(TaskId id) const { return (times_.end[id] - times_.start[id]).count(); }
 
-  /// Finds the time that each computing task lost. True if any did.
+  /// Finds the time that each computing task lost. True if any task lost time.
   bool find_lost() {
     bool any = false;
     std::vector<Picoseconds> lost(graph_.tasks());

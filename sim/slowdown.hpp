@@ -22,8 +22,8 @@ struct Slowdowns {
 /// Slowdowns in a simulated iteration. A computing task's loss is exact: its length less its work.
 /// The loss is spread over the time in which demand exceeded the host's cores or memory, or
 /// overlaps slowed the device. There it is divided among codec tasks, transfers and other
-/// computation by their demand. `graph` and `result` are the scenario's; `result` must have its
-/// timeline (std::invalid_argument for another timeline).
+/// computation by their demand. `graph` and `result` belong to the scenario; `result` must have its
+/// timeline. Throws std::invalid_argument for the timeline of a different graph.
 Slowdowns slowdowns(const Scenario& scenario, const casync::TaskGraph& graph, const Result& result);
 
 }  // namespace hipress::sim

@@ -10,7 +10,7 @@ using casync::Picoseconds;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Per node, its computation: a chain, so tasks in order of ids are in order of time.
+/// Computation of each node. It is a chain, so tasks in order of ids are in order of time.
 std::vector<std::vector<TaskId>> chains(const TaskGraph& graph) {
   std::vector<std::vector<TaskId>> of_node(graph.representatives());
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -20,7 +20,7 @@ std::vector<std::vector<TaskId>> chains(const TaskGraph& graph) {
   return of_node;
 }
 
-/// Time in tasks of a chain, from its task `first` on.
+/// Time in the tasks of a chain, starting at its task `first`.
 struct Busy {
   Picoseconds forward{}, compute{};
 };

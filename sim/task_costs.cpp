@@ -9,7 +9,8 @@
 namespace hipress::sim {
 namespace {
 
-/// Converts a task's time in `seconds`; InputError, with the amount in `unit`, if out of range.
+/// Converts a task's time in `seconds`; throws InputError, with the amount in `unit`, if out of
+/// range.
 Picoseconds checked(const casync::Task& task, std::string_view unit, double seconds) {
   if (seconds >= 0 && seconds <= kLongest_s) return casync::from_seconds(seconds);
   throw io::InputError(
@@ -43,7 +44,7 @@ double TaskCosts::memory_bytes(const casync::Task& task) const {
 Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t divisor,
                                   std::uint32_t gpus,
                                   std::span<const casync::Factor> factors) const {
-  if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // its leader's time
+  if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // part of its leader's time
   const std::int64_t elements = (task.amount + gpus - 1) / gpus;
   return checked(task, "elements",
                  factors.empty() ? slice_s(task, elements, divisor) : stage_s(task, factors));

@@ -22,12 +22,12 @@ inline constexpr std::int64_t kLongest_ps = 1'000'000'000'000'000'000;
 /// Costs of the tasks of one plan's graphs, looked up once by kind and index into Plan::algorithms.
 class TaskCosts {
  public:
-  /// InputError if the profile lacks one of the plan's algorithms.
+  /// Throws InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, split
-  /// across `gpus` GPUs. `divisor` is the graph's; `factors` are TaskGraph::factors_of() the task.
-  /// 0 for a batched task: its leader bears the batch's cost. InputError if the profile lacks costs
-  /// of that number of stages.
+  /// across `gpus` GPUs. `divisor` is that of the graph; `factors` are TaskGraph::factors_of(task).
+  /// 0 for a batched task: its leader bears the batch's cost. Throws InputError if the profile
+  /// lacks costs of that number of stages.
   Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor, std::uint32_t gpus = 1,
                          std::span<const casync::Factor> factors = {}) const;
   /// Time of an AllReduce over `nodes` nodes on an otherwise idle link: the library's time for the
@@ -37,7 +37,8 @@ class TaskCosts {
                               const costs::LinkCosts& link, std::uint32_t gpus = 1,
                               double ranks_per_core = 1) const;
 
-  /// Shares of its time for which a collective over `nodes` nodes keeps ports of a machine busy.
+  /// Shares of a collective's duration during which its bytes keep the ports of a machine's hosts
+  /// busy, over `nodes` nodes.
   costs::PortShares port_shares(const casync::Task& task, std::uint32_t nodes,
                                 const costs::LinkCosts& link) const;
 

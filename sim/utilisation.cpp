@@ -113,8 +113,8 @@ class Tally {
     }
   }
 
-  /// Between hosts, a collective keeps both directions of the node's link busy; within a host, the
-  /// link between its GPUs.
+  /// Adds a collective's use. Between hosts, it keeps both directions of the node's link busy;
+  /// within a host, the link between the host's GPUs.
   void add_collective(const Task& task, NodeUse& node) {
     const costs::Cluster& cluster = scenario_.cluster;
     const auto [nodes, stride] = graph_.groups[task.group];
@@ -134,7 +134,8 @@ class Tally {
     if (use_.host_links.empty()) {
       for (LinkUse* use : {&node.egress, &node.ingress}) add_collective(work, bytes, *use);
     } else {
-      // All nodes of a host keep its link busy together; a folded graph has one's tasks.
+      // All nodes of a host keep its link busy together; a folded graph has the tasks of one of
+      // them.
       const double share = graph_.folded ? 1 : 1.0 / costs::nodes_per_host(cluster);
       SharedLinkUse& link = use_.host_links[cluster.host[task.node]];
       const double busy = network.flows * network.link.bandwidth / cluster.link.bandwidth;
@@ -158,7 +159,7 @@ class Tally {
     std::uint64_t index = 0;  // unique per direction of a link
   };
 
-  /// Link directions on a message's path, in no order.
+  /// Link directions on a message's path, in no particular order.
   std::vector<Hop> hops(const Task& send) {
     const costs::Cluster& cluster = scenario_.cluster;
     const std::uint32_t sender = graph_.representative(send.node);
@@ -199,7 +200,7 @@ class Tally {
     return costs::path_costs(cluster, costs::path(cluster, send.node, peer));
   }
 
-  /// o + bytes/B, or the time of an all-reduce alone; picoseconds.
+  /// Work on a link in picoseconds: o + bytes/B, or the time of an all-reduce alone.
   double link_work(const Task& send, const costs::LinkCosts& link, double bytes) const {
     if (send.kind == Kind::kSend) return 1e12 * (link.overhead_s + bytes / link.bandwidth);
     return static_cast<double>(works_.all_reduce(send));
@@ -217,7 +218,7 @@ class Tally {
           hop.bandwidth == link.bandwidth ? work : work * (link.bandwidth / hop.bandwidth);
     }
     const std::uint32_t receiver = graph_.representative(graph_.peer(send));
-    if (send.kind == Kind::kAllReduce) return;  // its use of shared cores is unknown
+    if (send.kind == Kind::kAllReduce) return;  // an all-reduce's use of shared cores is unknown
     const double core_work = 1e12 * link.core_s(bytes, casync::interrupts(send));
     add_cores(send.node, core_work / 2);
     add_cores(receiver, core_work / 2);
@@ -255,7 +256,7 @@ class Tally {
   const Result& result_;
   const TaskCosts costs_;
   const Works works_;
-  const costs::LinkCosts ring_;  // of all-reduces
+  const costs::LinkCosts ring_;  // link of all-reduces
   const costs::HostPairs slow_links_;
   std::vector<std::uint32_t> racks_below_;
   std::map<std::uint32_t, double> core_work_;  // per host, core-picoseconds; empty: not shared

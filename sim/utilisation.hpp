@@ -42,15 +42,15 @@ struct HostUse {
 
 struct Utilisation {
   std::vector<NodeUse> nodes;
-  std::vector<SharedLinkUse> host_links;  ///< per host; empty without a host link: then every node
-                                          ///< has a link of its own, else one to its host's others
+  std::vector<SharedLinkUse> host_links;  ///< per host; empty without a host link, since every node
+                                          ///< then has a link of its own
   std::vector<SharedLinkUse> rack_links;  ///< per rack; empty without racks
   std::vector<HostUse> hosts;  ///< in order of their number; empty if cores are not shared
 };
 
 /// Use of every resource in a simulated iteration; all zero for an iteration of zero length.
-/// `graph` and `result` are the scenario's; `result` must have its timeline (std::invalid_argument
-/// for another timeline).
+/// `graph` and `result` belong to the scenario; `result` must have its timeline. Throws
+/// std::invalid_argument for the timeline of a different graph.
 Utilisation utilisation(const Scenario& scenario, const casync::TaskGraph& graph,
                         const Result& result);
 

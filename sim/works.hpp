@@ -15,14 +15,14 @@ namespace hipress::sim {
 [[noreturn]] void report_too_long(const casync::Task& task, std::uint32_t nodes, double seconds);
 
 /// Time of each task alone on its resource, in picoseconds: the costs of the engine, and of
-/// simulations without a graph (planner/timing). Throws io::InputError, as report_too_long(), for a
-/// task that takes longer than kLongest_s.
+/// simulations without a graph (planner/timing). Throws io::InputError, as report_too_long() does,
+/// for a task that takes longer than kLongest_s.
 class Works {
  public:
-  /// `divisor` is the graph's. `costs` and `cluster` must outlive this object.
+  /// `divisor` is that of the graph. `costs` and `cluster` must outlive this object.
   Works(const TaskCosts& costs, const costs::Cluster& cluster, std::uint32_t divisor);
 
-  /// Work of a task on a node of that compute speed; of a Send, along that path. `factors` as in
+  /// Work of a task: on a node of compute speed `speed`; for a Send, along `path`. `factors` as in
   /// codec().
   std::int64_t of(const casync::Task& task, costs::Path path, double speed,
                   std::span<const casync::Factor> factors = {}) const;
@@ -49,7 +49,7 @@ class Works {
         .all_reduce_time(task, cluster_.nodes, ring_, cluster_.gpus_per_node, ranks_per_core_)
         .count();
   }
-  /// Work of an Encode, Decode or Merge at speed 1; `factors` are TaskGraph::factors_of() it.
+  /// Work of an Encode, Decode or Merge at speed 1; `factors` are TaskGraph::factors_of(task).
   std::int64_t codec(const casync::Task& task, std::span<const casync::Factor> factors = {}) const {
     return costs_.codec_time(task, divisor_, cluster_.gpus_per_node, factors).count();
   }
@@ -69,20 +69,21 @@ class Works {
   /// Work of an AllGather, ReduceScatter or AllToAll.
   struct OfGroup {
     std::int64_t on_link = 0;  ///< exclusive use of the link
-    std::int64_t latency = 0;  ///< from then until its end
+    std::int64_t latency = 0;  ///< time from then until its end
   };
   OfGroup of_group(const casync::Task& task, std::uint32_t nodes,
                    const costs::LinkCosts& link) const {
     const std::int64_t all = costs_.group_time(task, nodes, link, ranks_per_core_).count();
-    // L per message that is waited for, at most the library's measured time. Over hosts of a
-    // machine, only steps to the next host wait for L.
+    // Latency: L per message that a node waits for, at most the library's measured time. Over hosts
+    // of a machine, only steps to the next host wait for L.
     const double steps = link.span.hosts > 0 ? link.span.hosts - 1.0 : nodes - 1.0;
     const double waits = task.kind == casync::Kind::kAllToAll ? std::min(1.0, steps) : steps;
     const std::int64_t latency =
         std::min(all, casync::from_seconds(waits * link.latency_s).count());
     return {all - latency, latency};
   }
-  /// Shares of its time for which a collective over `nodes` nodes keeps ports of a machine busy.
+  /// Shares of a collective's duration during which its bytes keep the ports of a machine's hosts
+  /// busy, over `nodes` nodes.
   costs::PortShares port_shares(const casync::Task& task, std::uint32_t nodes,
                                 const costs::LinkCosts& link) const {
     return costs_.port_shares(task, nodes, link);
@@ -91,10 +92,10 @@ class Works {
   /// of a collective depend on `nodes`.
   std::int64_t wire(const casync::Task& task, std::uint32_t nodes,
                     const costs::LinkCosts& link) const;
-  /// Work at that speed of a task that takes `nominal` at speed 1.
+  /// Work at compute speed `speed` of a task that takes `nominal` at speed 1.
   std::int64_t at_speed(const casync::Task& task, std::int64_t nominal, double speed) const;
 
-  /// Converts a task's time to picoseconds. Throws as report_too_long().
+  /// Converts a task's time to picoseconds. Throws as report_too_long() does.
   std::int64_t checked(const casync::Task& task, double seconds) const {
     if (!(seconds >= 0 && seconds <= kLongest_s)) report_too_long(task, cluster_.nodes, seconds);
     return casync::from_seconds(seconds).count();
@@ -116,7 +117,7 @@ class Works {
   const TaskCosts& costs_;
   const costs::Cluster& cluster_;
   std::uint32_t divisor_;
-  std::array<OnPath, costs::kPaths> paths_;  // those that the cluster has
+  std::array<OnPath, costs::kPaths> paths_;  // set for paths that the cluster has
   costs::LinkCosts ring_;
   double ranks_per_core_;
 };

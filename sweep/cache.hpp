@@ -26,7 +26,7 @@ struct Outcome {
   casync::Picoseconds forward{};
   casync::Picoseconds compute{};
   std::int64_t tasks = 0;  ///< number of tasks of the whole graph
-  /// Empty if it was not computed.
+  /// Sensitivity of the iteration time; empty if it was not computed.
   std::optional<Sensitivity> sensitivity = {};
   bool operator==(const Outcome&) const = default;
 };
@@ -38,14 +38,14 @@ struct Outcome {
 class Cache {
  public:
   /// Reads the folder's journals. The folder is created by the first put() or put_plan(). Throws
-  /// InputError if it is no folder, is not readable and writable, or could have been written by
+  /// InputError if it is not a folder, is not readable and writable, or could have been written by
   /// other users (io/private_folder.hpp).
   explicit Cache(std::string folder);
 
   /// Outcome of a key, as read at start; null if unknown.
   const Outcome* find(const std::string& key) const;
-  /// Appends an outcome to the journal; written when the call returns. Thread-safe. Throws RunError
-  /// with a remedy if it cannot be written.
+  /// Appends an outcome to the journal, which is written when the call returns. Thread-safe. Throws
+  /// RunError with a remedy if it cannot be written.
   void put(const std::string& key, const Outcome& outcome);
   /// Text of the plan of a key; empty if it is missing or damaged. Thread-safe.
   std::optional<std::string> find_plan(const std::string& key) const;

@@ -33,8 +33,9 @@ bool runs(std::string_view text, std::size_t begin) {
   return begin < text.size() && kFormula.find(text[begin]) != kFormula.npos;
 }
 
-/// Text as one CSV field. An apostrophe before a text keeps spreadsheets from running it; a text
-/// that has one gets another, so that text_of() of _tables.py can remove it.
+/// Text as one CSV field. An apostrophe before a text keeps spreadsheets from running it. A text
+/// that already begins with apostrophes gets one more, so that text_of() of _tables.py can remove
+/// it.
 std::string field(const SweepCell& cell) {
   const bool guarded = !cell.number && runs(cell.text, cell.text.find_first_not_of('\''));
   const std::string text = (guarded ? "'" : "") + cell.text;

@@ -18,7 +18,7 @@ class Identities {
   Identities(const SweepInputs& inputs, std::int64_t evaluations);
 
   /// Reason why there are no keys: an input is a pipe, which can be read only once. Empty: there
-  /// are.
+  /// are keys.
   const std::string& why_none() const { return why_none_; }
   /// Key of the outcome of a point's role: 64 hexadecimal digits.
   std::string outcome(const Point& point, Role role) const;

@@ -53,7 +53,7 @@ class SweepInputs {
   /// Link costs and cluster with all axes applied.
   costs::LinkCosts link(const Point& point) const;
   costs::Cluster cluster(const Point& point) const;
-  /// "point model=vgg19, nodes=4": the values of the axes that the spec gives.
+  /// Values of the axes that the spec gives: "point model=vgg19, nodes=4".
   std::string describe(const Point& point) const;
 
   const SweepSpec& spec;

@@ -222,8 +222,8 @@ class AxisReader {
   }
 
  private:
-  /// {from: 1Gbps, to: 64Gbps, times: 2}, {from: 1us, to: 9us, step: 2us}, or
-  /// {from: 1Gbps, to: 100Gbps, points: 9, scale: log}.
+  /// Reads a range: {from: 1Gbps, to: 64Gbps, times: 2}, {from: 1us, to: 9us, step: 2us}, or {from:
+  /// 1Gbps, to: 100Gbps, points: 9, scale: log}.
   void read_range(const YamlNode& node) {
     if (!row_.numeric()) {
       node.fail(fmt::format("takes one value or a list ({}), no range", row_.help));

@@ -50,7 +50,8 @@ inline constexpr std::size_t kGraphAxes = kProfile;
 
 /// One value of an axis.
 struct AxisValue {
-  std::string text;              ///< text in the CSV; empty: unset, another source decides
+  std::string text;              ///< text in the CSV; empty: unset, so the source in
+                                 ///< AxisRow::otherwise decides
   std::optional<double> number;  ///< seconds, bytes per second, a count or a factor
   int line = 0;                  ///< line in the spec; 0: a default
 };

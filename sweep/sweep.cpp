@@ -38,7 +38,7 @@ namespace {
 constexpr double kMaxTasks = 1e8;  // limit of a simulated graph's tasks: about 8 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-/// Index of a point's machine: the combination of axes from kGraphAxes on.
+/// Index of a point's machine: the combination of axes kGraphAxes and later.
 std::size_t machine_of(const SweepSpec& spec, const Point& point) {
   std::size_t machine = 0;
   for (std::size_t axis = kGraphAxes; axis < kAxes; ++axis) {

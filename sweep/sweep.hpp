@@ -52,7 +52,7 @@ struct SweepRow {
   casync::Picoseconds compute{};
   casync::Picoseconds synchronisation{};
   double speedup = 1;                           ///< iteration time of plan `none` / this one
-  std::optional<double> speedup_over_ddp = {};  ///< for plan `ddp`; empty: no such plan
+  std::optional<double> speedup_over_ddp = {};  ///< speed-up over plan `ddp`; empty: no such plan
   std::int64_t tasks = 0;                       ///< number of tasks of the whole, unfolded graph
   /// Percentiles of the iteration time, in seconds, over the spread of the profile's costs; empty
   /// if not requested.
@@ -85,7 +85,7 @@ class Sweep {
   /// Loads all inputs, and resolves or makes every plan. Plans of Planning::names are made for the
   /// machines of each point. Throws InputError at the spec's line for inputs that cannot be loaded,
   /// plans that do not fit their model or cannot be made, algorithms that a profile lacks, clusters
-  /// of another size, and graphs of more than 100 million tasks.
+  /// of a different size, and graphs of more than 100 million tasks.
   Sweep(const SweepSpec& spec, const Shard& shard, const Planning& planning = {},
         const Simulating& simulating = {});
   ~Sweep();

@@ -214,7 +214,7 @@ void say_and_end(const char* what, const char* advice = nullptr) noexcept {
     say_and_end(error.what());
   } catch (...) {
   }
-  // An exception that has not reached its handler cannot be inspected. The usual case are threads
+  // An exception that has not reached its handler cannot be inspected. The usual case is threads
   // left unjoined because the next one could not be started.
   say_and_end("ended by an error that could not be handled",
               "if threads or memory have run out, raise their limits (ulimit -u, ulimit -v), or "

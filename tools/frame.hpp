@@ -43,7 +43,7 @@ struct ToolInfo {
 ///   results that cannot be written to stdout. An uncaught exception, as on a thread, also exits
 ///   with 1 and a message.
 /// - Interrupts are handled (io/interrupts.hpp). The log goes to stderr, without colour under
-///   NO_COLOR or if stderr is no terminal.
+///   NO_COLOR or if stderr is not a terminal.
 int run_tool(int argc, char** argv, const ToolInfo& info,
              const std::function<void(CLI::App&)>& declare, const std::function<int()>& run);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kRounded = 0.01, kRounded_s = 2e-6;
 constexpr double kUneven = 0.05;       // tolerance for steps with unequal passes
-constexpr double kBytesDiffer = 0.05;  // padding, and parameters too small to be sharded
+constexpr double kBytesDiffer = 0.05;  // tolerance: padding, and parameters too small to be sharded
 
 std::string text(double seconds) { return io::format_duration(seconds); }
 std::string bytes(std::int64_t count) { return io::format_amount(count); }
@@ -59,7 +59,7 @@ void check_times(const JobAccount& job, std::vector<std::string>& diagnostics) {
       first, over > 1 ? fmt::format(" (so in {} steps)", over) : ""));
 }
 
-/// Sentence about gradients that travel in another type than their own.
+/// Sentence about gradients that travel in a different type from their own.
 std::string travels_as(const JobAccount& job, std::int64_t sent) {
   const bool is_half = job.sent_dtype == "float16" || job.sent_dtype == "bfloat16";
   return fmt::format(

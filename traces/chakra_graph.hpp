@@ -24,13 +24,13 @@ struct ChakraGraph {
 };
 
 /// Writes FOLDER/hipress.{rank}.et, one file per node, and creates the folder if it is missing.
-/// Throws std::invalid_argument for a folded graph or a timeline of another graph, and
+/// Throws std::invalid_argument for a folded graph or a timeline of a different graph, and
 /// io::InputError if the folder cannot be written to.
 void write_chakra_graph(const std::string& folder, const ChakraGraph& what);
 
 /// Reads an export of write_chakra_graph(): the same tasks, edges and times. Throws io::InputError,
-/// with the file, if one is missing, damaged, from another export or not ours, and for a graph that
-/// casync::check() refuses.
+/// with the file, if a file is missing, damaged, from a different export or not written by HiPress.
+/// Also throws it for a graph that casync::check() refuses.
 ChakraGraph read_chakra_graph(const std::string& folder);
 
 /// Path of a rank's file: "DIR/hipress.3.et".

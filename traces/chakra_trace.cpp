@@ -33,7 +33,7 @@ void read_attribute(std::string_view message, Attributes& attributes) {
   if (name == "comm_size") attributes.bytes = value;
 }
 
-/// Thrown if metadata comes instead of a node: another trace begins.
+/// Thrown if metadata comes instead of a node: a second trace begins.
 struct SecondTrace : io::InputError {
   SecondTrace() : io::InputError("another trace begins") {}
 };
@@ -59,7 +59,7 @@ void read_inputs(std::string_view message, TraceNode& node, InputShapes& shapes)
   }
 }
 
-/// Kind of communication by a node's attributes; empty for none.
+/// Kind of communication by a node's attributes; empty if the node does not communicate.
 std::string_view communication_in(std::uint64_t type, const Attributes& attributes) {
   if (type == chakra::kSendNode) return "send";
   if (type == chakra::kReceiveNode) return "receive";

@@ -57,10 +57,11 @@ struct TracedStep {
   std::vector<TracedGradient> buckets = {};
   /// All-reduces that backward did not launch; their content is unknown.
   std::vector<TracedGradient> other_all_reduces = {};
-  /// Those of other_all_reduces after backward that carry the gradients, by their number of
-  /// elements.
+  /// All-reduces among other_all_reduces, after backward, whose number of elements shows that they
+  /// carry the gradients.
   std::vector<TracedGradient> late_buckets = {};
-  std::string travels = {};  ///< name of another collective that AccumulateGrad launched
+  std::string travels = {};  ///< name of a collective other than all-reduce that AccumulateGrad
+                             ///< launched
   /// True if AccumulateGrad launches matrix products, as hooks do for low-rank factors.
   bool factorises = false;
   KindTotal averages = {}, other = {};  ///< all-reduces of gradients; other collectives
@@ -73,7 +74,7 @@ struct TracedStep {
   std::int64_t reduce_scatters = 0;
   std::int64_t gathered_elements = 0;  ///< output of all-gathers; 0: none or unknown
   std::int64_t collectives = 0;        ///< number of all collectives
-  /// Set if the step reduces to shards.
+  /// Sharding of the step; set if it reduces to shards.
   std::optional<ShardedStep> sharded = {};
 
   /// Elements of the buckets; empty if one is unknown or a gradient is sparse.
@@ -95,7 +96,7 @@ struct HeldCollectives {
 };
 
 struct Imported {
-  /// "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
+  /// Format of the file: "PyTorch profiler", "PyTorch execution trace" or "Chakra execution trace"
   std::string format = {};
   std::vector<TracedStep> steps = {};
   /// True if `steps` are iterations; else a single one stands for the whole trace.

@@ -14,7 +14,7 @@
 namespace hipress::traces {
 namespace {
 
-/// "2 all-gathers (2MiB), 1 barrier".
+/// Collectives in words: "2 all-gathers (2MiB), 1 barrier".
 std::string described(const std::vector<HeldCollectives>& held) {
   std::vector<std::string> parts;
   for (const HeldCollectives& one : held) {

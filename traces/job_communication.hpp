@@ -15,12 +15,13 @@ void refuse_sparse(const TracedStep& step);
 /// Throws io::Unmet with the reason why a step has no sizes for a model.
 [[noreturn]] void refuse_sizes(const Imported& trace, const TracedStep& step);
 
-/// Throws io::Unmet if ranks exchange gradients by other collectives than all-reduce. Appends
+/// Throws io::Unmet if ranks exchange gradients by collectives other than all-reduce. Appends
 /// statements that hold only for a finished model to `of_model`.
 void check_communication(const Imported& trace, const TracedStep& last,
                          std::vector<std::string>& diagnostics, std::vector<std::string>& of_model);
 
-/// Throws io::Unmet if buckets have another number of elements than the gradients that they carry.
+/// Throws io::Unmet if buckets have a different number of elements from the gradients that they
+/// carry.
 void check_carried(const TracedStep& step);
 
 /// Reports collectives of an execution trace that are not in its model.

@@ -200,7 +200,7 @@ Key key_of(Place place, std::string_view text) {
   return Key::kOther;
 }
 
-/// 64-bit FNV-1a with a seed.
+/// Hash of the bytes: 64-bit FNV-1a with a seed.
 std::uint64_t mixed(std::uint64_t start, std::string_view bytes) {
   std::uint64_t hash = start ^ 0xcbf29ce484222325u;
   for (const char byte : bytes) {

@@ -77,7 +77,7 @@ TraceHeader read_json_trace(ByteStream& bytes,
                             const std::function<void(const ExecutionNode&)>& on_node);
 
 /// Nanoseconds of a decimal number of microseconds, such as "4458676522690.655", rounded down;
-/// empty if it is no such number or out of range.
+/// empty if the text is not such a number, or is out of range.
 std::optional<std::int64_t> nanoseconds(std::string_view microseconds);
 
 }  // namespace hipress::traces

@@ -140,7 +140,7 @@ void KernelTimes::add(std::string_view name, std::int64_t length_ns) {
 }
 
 std::optional<TracedMix> KernelTimes::mix() const {
-  // In double precision, in which sums of absurd lengths cannot overflow.
+  // The sum is in double precision, so that absurd lengths cannot overflow it.
   const double recognised = std::accumulate(ns_.begin(), ns_.end(), 0.0);
   const double all = recognised + static_cast<double>(unrecognised_ns_);
   const bool took_time = all > 0;

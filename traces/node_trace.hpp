@@ -122,7 +122,7 @@ std::vector<std::int64_t> first_shape(std::string_view text);
 InputShapes input_shapes(std::string_view text);
 
 /// Reads Chakra's messages: GlobalMetadata, then Nodes (et_def.proto of mlcommons/chakra). Throws
-/// io::InputError for other bytes, and for exports of hipress-sim.
+/// io::InputError for bytes that are not such messages, and for exports of hipress-sim.
 Imported read_chakra_trace(ByteStream& bytes);
 
 }  // namespace hipress::traces

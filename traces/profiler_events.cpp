@@ -41,7 +41,8 @@ bool is_of_gpus(std::string_view name) {
 constexpr std::string_view kProducts[] = {"aten::mm", "aten::bmm", "aten::matmul",
                                           "aten::linalg_qr"};
 
-/// Kind of an event by its category. Older profilers write other names, those without Kineto none.
+/// Kind of an event by its category. Older profilers write other names; profilers without Kineto
+/// write no category.
 enum class Category : std::uint8_t { kOperator, kKernel, kMemory, kCall, kOther };
 struct CategoryRow {
   std::string_view text;
@@ -92,7 +93,7 @@ std::string_view value_in(std::string_view range, std::string_view key) {
   return rest.substr(0, rest.find_first_of(",)"));
 }
 
-/// Number of `key`; 0 if it is missing or no number.
+/// Number of `key`; 0 if it is missing or not a number.
 std::int64_t number_in(std::string_view range, std::string_view key) {
   const std::string_view text = value_in(range, key);
   std::int64_t number = 0;

@@ -191,7 +191,7 @@ bool ProfilerTrace::steps_between(const Pass& pass, const Pass& next) const {
   return at != optimizer_steps_.end() && at->begin < next.accumulates.front()->time.begin;
 }
 
-/// End of the optimizer steps that begin in that time, or its begin if there are none.
+/// End of the optimizer steps that begin in that time; the begin of that time if no step does.
 std::int64_t ProfilerTrace::after_optimizers(const Interval& time) const {
   std::int64_t end_ns = time.begin;
   auto at = std::ranges::lower_bound(optimizer_steps_, time.begin, {}, &Interval::begin);
@@ -228,7 +228,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
     std::int64_t ready_ns = own_ns == INT64_MIN ? last_ns : own_ns;
     if (!has_gpu()) {
       ready_ns = inner != nullptr ? inner->time.end : at->time.end;
-      // Earlier bucket hooks are no computation.
+      // Earlier bucket hooks do not count as computation.
       if (backward_ns) ready_ns -= hooks_before(ready_ns, *backward_ns);
     }
     TracedGradient gradient;

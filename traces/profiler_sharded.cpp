@@ -15,8 +15,8 @@
 namespace hipress::traces {
 namespace {
 
-// Limit of forward operators between two functions of one backward pass; more begin another pass.
-// The engine itself adds gradients on the thread of backward.
+// Limit of forward operators between two functions of one backward pass. After more of them, a new
+// pass begins. The engine itself adds gradients on the thread of backward.
 constexpr std::int64_t kAddsOfEngine = 4;
 
 constexpr std::int64_t kMostRanksOfProfile = 1 << 20;
@@ -287,7 +287,7 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step, Imported
   for (const StepCollective& one : sharded.collectives) {
     if (reduces(one.kind) && one.in_backward) last_ns = std::max(last_ns, one.started_ns);
   }
-  // A gather after it belongs to another forward pass, or gathers the optimizer's result.
+  // A gather after it belongs to the next forward pass, or gathers the optimizer's result.
   const auto next = std::ranges::find_if(sharded.collectives, [&](const StepCollective& one) {
     return one.kind == CollectiveKind::kAllGather && one.started_ns > last_ns;
   });

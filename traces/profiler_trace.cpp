@@ -220,7 +220,7 @@ void ProfilerTrace::describe(std::vector<CollectiveCall> calls) {
   std::erase_if(collective_calls_, says_nothing);
 }
 
-/// Fills missing fields from another description.
+/// Fills missing fields from a further description.
 void ProfilerTrace::Collective::add(const Collective& more) {
   if (name.empty()) name = more.name;
   if (dtype.empty()) dtype = more.dtype;
@@ -270,7 +270,7 @@ void ProfilerTrace::find_forward() {
   forward_.shrink_to_fit();
 }
 
-/// Iterations, or the whole trace as one.
+/// Windows of the iterations, or one window for the whole trace.
 std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) const {
   if (!steps_.empty()) {
     // A step ends where the next one begins.

@@ -34,7 +34,7 @@ class ProfilerTrace {
 
  private:
   struct Collective {
-    std::string name, dtype;  ///< as the trace writes them
+    std::string name, dtype;  ///< texts as the trace writes them
     std::int64_t elements = 0;
     std::int64_t out_elements = 0;
     std::optional<std::int64_t> group_size = {};
@@ -71,7 +71,7 @@ class ProfilerTrace {
     std::string dtype = {};
     bool has_shape = false;
 
-    /// True if the argument is no tensor, and so no gradient.
+    /// True if the argument is not a tensor, and therefore not a gradient.
     bool is_undefined() const { return has_shape && shape.empty() && dtype.empty(); }
   };
   /// Start of an operator outside of backward.
@@ -86,7 +86,7 @@ class ProfilerTrace {
     std::vector<TracedGradient> gradients = {}, of_inputs = {}, buckets = {};
     std::vector<std::size_t> filled_by = {};  ///< number of gradients before each bucket
     std::optional<double> forward_s = {};
-    std::string travels = {};  ///< as TracedStep::travels
+    std::string travels = {};  ///< see TracedStep::travels
   };
   /// Call of a collective on the CPU (record_param_comms).
   struct CollectiveCall {
@@ -216,7 +216,7 @@ class ProfilerTrace {
   std::map<std::string, std::int64_t> unknown_;                   // number of events by category
   // Sorted by start once joined.
   Operators accumulates_;        // including hooks
-  Operators innermost_;          // without hooks; by thread
+  Operators innermost_;          // evaluations without hooks; by thread
   Operators backwards_;          // all functions of backward
   std::vector<Begin> forward_;   // by thread and time once joined
   std::vector<Begin> products_;  // matrix products; once joined, those in AccumulateGrad
@@ -231,7 +231,7 @@ class ProfilerTrace {
     std::int64_t ns = 0;
     Update what;
   };
-  std::vector<UpdateAt> in_place_;  // until joined
+  std::vector<UpdateAt> in_place_;  // empty once joined
   UpdatedTensors updated_;
   std::vector<std::int64_t> returned_;  // times of returned gradients, sorted once joined
   bool has_functions_ = false;          // true if functions of backward are within evaluations
@@ -243,7 +243,7 @@ class ProfilerTrace {
   TimeSet hooked_;   // time in hooks
   // Sharded jobs only.
   std::vector<LayerRange> layer_ranges_;   // by thread and time once joined
-  std::vector<Interval> fsdp_hooks_;       // until joined
+  std::vector<Interval> fsdp_hooks_;       // empty once joined
   std::vector<CollectiveCall> described_;  // ranges of NCCL and similar libraries, until joined
   std::vector<Copy> copies_;               // sorted once joined
   /// Call on one of gloo's threads.

@@ -70,11 +70,11 @@ class MessageStream {
  private:
   std::optional<std::uint64_t> length();
   bool take(char& byte);
-  /// Fills the buffer up to `wanted` bytes from at_ on.
+  /// Reads until the buffer has `wanted` unread bytes; these begin at at_.
   void fill(std::size_t wanted);
 
   ByteStream& stream_;
-  std::string buffer_;  // unread bytes from at_ on
+  std::string buffer_;  // unread bytes begin at at_
   std::size_t at_ = 0;
   std::int64_t count_ = 0;
 };

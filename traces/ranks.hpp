@@ -10,7 +10,7 @@ namespace hipress::traces {
 
 /// Evidence that a file holds traces of several ranks, merged for a viewer. The trace of one rank
 /// has one process that trains, each step once, and collectives on one device. Processes that only
-/// load data are no ranks.
+/// load data do not count as ranks.
 class RankEvidence {
  public:
   /// Adds a process that trains: it runs backward, steps, or communicates.

@@ -26,9 +26,10 @@ struct StepCollective {
   std::int64_t started_ns = 0;   ///< start on the CPU
   std::optional<Interval> time = {};
   std::optional<double> exposed_s = {};
-  /// For reductions: computation of backward before it, in seconds, without exposed communication.
+  /// Computation of backward before a reduction, in seconds, without exposed communication; empty
+  /// for other kinds.
   std::optional<double> ready_s = {};
-  /// For reductions: shapes of the gradients in its buffer.
+  /// Shapes of the gradients in a reduction's buffer; empty for other kinds.
   std::vector<std::vector<std::int64_t>> gradients = {};
 };
 
@@ -44,7 +45,7 @@ struct ShardedStep {
 /// Parameters gathered together, whose gradients are reduced together.
 struct ShardedLayer {
   std::string name = {};
-  std::int64_t elements = 0;                              ///< without padding, if known
+  std::int64_t elements = 0;                              ///< elements without padding, if known
   std::vector<std::vector<std::int64_t>> gradients = {};  ///< shapes; empty: unknown
   std::string gathered_dtype = {}, reduced_dtype = {};
   int forward_gathers = 0, backward_gathers = 0;  ///< number per step

@@ -47,7 +47,7 @@ struct TraceSubject {
 /// GPUs; "egress 2" if messages share a port), and a flow arrow from each Send to its Recv. Tasks
 /// of zero length appear only as ends of arrows. Timelines of a node are adjacent. "otherData"
 /// holds the subject. Equal input gives identical bytes. Throws std::invalid_argument for a
-/// timeline of another graph, or a gradient without a name.
+/// timeline of a different graph, or a gradient without a name.
 void write_chrome_trace(std::ostream& out, const casync::TaskGraph& graph,
                         const std::vector<std::string>& gradient_names,
                         const std::vector<const Timeline*>& timelines,

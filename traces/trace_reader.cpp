@@ -75,7 +75,7 @@ constexpr TextRow kTexts[] = {
     {",elements", "a list of gradients", "hipress-plan takes it as `input`"},
 };
 
-/// Refuses text that is no JSON.
+/// Refuses text that is not JSON.
 void refuse_text(const std::string& file, std::string_view first) {
   if (!is_text(first)) return;
   for (const TextRow& row : kTexts) {

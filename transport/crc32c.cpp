@@ -27,7 +27,7 @@ constexpr std::uint32_t feed_zero_bits(std::uint32_t crc, int bits) {
   return crc;
 }
 
-/// tables[k][b]: crc of byte b followed by k zero bytes, starting from a zero crc.
+/// Tables: entry [k][b] is the crc of byte b followed by k zero bytes, starting with a zero crc.
 constexpr std::array<Table, 8> kByteTables = [] {
   std::array<Table, 8> tables{};
   for (std::uint32_t b = 0; b < 256; ++b) tables[0][b] = feed_zero_bits(b, 8);

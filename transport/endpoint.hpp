@@ -90,27 +90,27 @@ class Exchange {
   /// Posts all receives of the iteration without waiting for other ranks. All ranks pass the same
   /// iteration number. For full speed, every rank should have returned from begin() before any rank
   /// sends (the executor's common start ensures that). A message to a rank that has not begun is
-  /// held back until it has. PeerError if the job has failed already.
+  /// held back until it has. Throws PeerError if the job has failed already.
   virtual void begin(std::uint64_t iteration) = 0;
   /// Sends the first `bytes` of outgoing message `index`, once per iteration. Does not wait for the
   /// receiver. The source must not change until finish() returns, or until data that depends on it
   /// has come back. Messages to one peer keep their order if one thread at a time sends. Does
   /// nothing once the exchange has failed: the event and finish() report the failure.
   virtual void send(std::size_t index, std::int64_t bytes) = 0;
-  /// Waits until all sends have left and all posted receives have arrived. PeerError if that fails,
-  /// or if no message arrives for JobOptions::timeout_s.
+  /// Waits until all sends have left and all posted receives have arrived. Throws PeerError if that
+  /// fails, or if no message arrives for JobOptions::timeout_s.
   virtual void finish() = 0;
-  /// Optional, between iterations: posts the next iteration's receives before begin(). Ranks that
-  /// have begun it can then send without waiting for this rank. Their messages may arrive early,
-  /// but are reported in begin() at the earliest. Does nothing after a failure, or if the transport
-  /// cannot withdraw posted receives when the exchange is destroyed.
+  /// Posts the next iteration's receives before begin(). This call is optional, and allowed between
+  /// iterations. Ranks that have begun it can then send without waiting for this rank. Their
+  /// messages may arrive early, but are reported in begin() at the earliest. Does nothing after a
+  /// failure, or if the transport cannot withdraw posted receives when the exchange is destroyed.
   virtual void post() = 0;
 };
 
 /// Addition of numbers of one type, for Collective. Transports know number types only through this.
 struct Addition {
   std::size_t value_bytes = 0;  ///< size of one number: 2 or 4
-  /// into[i] += other[i], rounded to the type. The two do not overlap.
+  /// Adds two arrays: into[i] += other[i], rounded to the type. The two do not overlap.
   void (*add)(void* into, const void* other, std::size_t values) = nullptr;
 };
 
@@ -145,16 +145,17 @@ class Collective {
   /// Replaces `values` by their sum over all ranks, bit-identical on every rank. The values have
   /// the addition's type and alignment. The library chooses the order of summation. Every rank must
   /// make the same calls in the same order, each with the same number of values of the same type. A
-  /// call waits for all ranks. PeerError if a rank is lost, or does not make the call within
+  /// call waits for all ranks. Throws PeerError if a rank is lost, or does not make the call within
   /// JobOptions::timeout_s.
   virtual void all_reduce(std::span<std::byte> values, const Addition& addition) = 0;
   void all_reduce(std::span<float> values) {
     all_reduce(std::as_writable_bytes(values), kFloatAddition);
   }
-  /// Null if the transport has no such collectives. Lives as long as this object.
+  /// Collectives of sharded training; null if the transport has none. They live as long as this
+  /// object.
   virtual ShardCollectives* shards() = 0;
-  /// Ends a call that waits on another thread, which aborts the job. Has no effect on the job if no
-  /// call waits.
+  /// Ends a call that waits on another thread, and thereby aborts the job. Has no effect if no call
+  /// waits.
   virtual void interrupt() noexcept = 0;
 };
 
@@ -166,9 +167,9 @@ class Endpoint {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Creates an exchange. All ranks prepare the same exchanges in the same order. The job fails if
-  /// a rank expects a message that is not among its peer's outgoing ones. std::invalid_argument if
-  /// a peer is this rank or does not exist, or if two messages from or to one peer have the same
-  /// tag.
+  /// a rank expects a message that is not among its peer's outgoing ones. Throws
+  /// std::invalid_argument if a peer is this rank or does not exist, or if two messages from or to
+  /// one peer have the same tag.
   virtual std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing,
                                             std::vector<Incoming> incoming, Events events) = 0;
   /// Creates a collective. All ranks call this together, between iterations; the endpoint must
@@ -188,9 +189,10 @@ class Endpoint {
 /// Limits of JobOptions::timeout_s. Shorter timeouts mistake busy ranks for dead ones; longer ones
 /// never end.
 inline constexpr double kMinTimeout_s = 0.1, kMaxTimeout_s = 1e6;
-/// Longer than the restart of a switch or the migration of a virtual machine.
+/// Default of JobOptions::silence_s: longer than the restart of a switch or the migration of a
+/// virtual machine takes.
 inline constexpr double kDefaultSilence_s = 300;
-/// Silence reported by JobOptions::notice: this long, or half of the limit if that is shorter.
+/// Silence after which JobOptions::notice reports a rank; half of the limit if that is shorter.
 inline constexpr double kNotedSilence_s = 10;
 
 class Store;  // store.hpp
@@ -202,17 +204,18 @@ struct JobOptions {
   int size = 1;
   std::string job;   ///< unique id of the job, the same on every rank
   std::string plan;  ///< fingerprint of the plan; ranks whose fingerprints differ do not connect
-  /// "file:///shared/folder", "redis://host:port", "rediss://host:port" (TLS), or "local:NAME"
-  /// (threads). A Redis may have a user and a password: "redis://user:password@host:port".
+  /// Place where ranks meet: "file:///shared/folder", "redis://host:port", "rediss://host:port"
+  /// (TLS), or "local:NAME" (threads). A Redis may have a user and a password:
+  /// "redis://user:password@host:port".
   std::string rendezvous;
   std::string interface;  ///< network interface or address to bind to; empty: loopback
-  /// Longest wait for a rank to connect or to send an awaited message. A later rank aborts the job
-  /// on all ranks. From kMinTimeout_s to kMaxTimeout_s.
+  /// Longest wait for a rank to connect or to send an awaited message. If a rank takes longer, the
+  /// job is aborted on all ranks. Lies between kMinTimeout_s and kMaxTimeout_s.
   double timeout_s = 30;
   /// Time without any record after which a rank counts as dead, whether or not a message is awaited
   /// from it. Every rank sends a heartbeat at least once a second, even while its caller computes,
-  /// so silence means that the process, its machine or the network has stopped. From kMinTimeout_s
-  /// to kMaxTimeout_s.
+  /// so silence means that the process, its machine or the network has stopped. Lies between
+  /// kMinTimeout_s and kMaxTimeout_s.
   double silence_s = kDefaultSilence_s;
   /// Receives a sentence when ranks become silent, or are heard again. Called on the thread that
   /// sends the heartbeats, so it must return at once and not throw. May be null.
@@ -229,7 +232,7 @@ struct JobOptions {
 
 /// Upper bound of the files and sockets that one rank has open.
 struct Descriptors {
-  std::int64_t connected = 0;   ///< while its endpoint exists
+  std::int64_t connected = 0;   ///< number while its endpoint exists
   std::int64_t collective = 0;  ///< additional ones per collective
   /// Additional ones while it connects, for peers that have not authenticated yet. With fewer left,
   /// such peers are turned away sooner.
@@ -245,11 +248,11 @@ struct TransportRow {
   std::string_view help;
   /// Descriptors that a rank of a job of `size` ranks needs.
   Descriptors (*descriptors)(int size);
-  /// Connects, and returns when all ranks are connected. io::InputError if the options are invalid,
-  /// or if the ranks do not match (another size, plan, timeout or version, a duplicate rank,
-  /// leftovers of an earlier job, loopback between hosts). PeerError names a rank that does not
-  /// connect within timeout_s. io::RunError if the rendezvous itself fails, or does not answer
-  /// within timeout_s.
+  /// Connects, and returns when all ranks are connected. Throws io::InputError if the options are
+  /// invalid, or if the ranks do not match (a different size, plan, timeout or version, a duplicate
+  /// rank, leftovers of an earlier job, loopback between hosts). PeerError names a rank that does
+  /// not connect within timeout_s. Throws io::RunError if the rendezvous itself fails, or does not
+  /// answer within timeout_s.
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();
@@ -260,7 +263,7 @@ std::span<const TransportRow> transports();
 void refuse(const JobOptions& options, const std::string& reason) noexcept;
 /// Names and help of all transports, as help text of an option: "tcp (…); gloo (…)".
 std::string describe_transports();
-/// Transport of that name; io::InputError with all names if it does not exist.
+/// Transport of that name; throws io::InputError with all names if it does not exist.
 const TransportRow& find_transport(std::string_view name);
 
 /// CRC32C (Castagnoli), with the CPU's instruction where available. `seed` is the CRC of the

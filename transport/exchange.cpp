@@ -14,8 +14,8 @@ namespace {
 /// Maximum number of tags that an error names.
 constexpr std::size_t kTagsNamed = 1;
 
-/// std::invalid_argument if a peer is this rank or does not exist, or if two messages have the same
-/// peer and tag.
+/// Throws std::invalid_argument if a peer is this rank or does not exist, or if two messages have
+/// the same peer and tag.
 template <typename Message>
 void check_messages(const std::vector<Message>& messages, int rank, int size) {
   std::set<std::pair<int, std::uint32_t>> names;
@@ -92,7 +92,8 @@ void ExchangeState::begin(std::uint64_t iteration) {
     {
       const std::unique_lock delivering(delivery_);  // early messages are reported first
       start(iteration);
-      send_to_all(RecordType::kBegin, iteration, begun_);  // before sends that early ones trigger
+      send_to_all(RecordType::kBegin, iteration, begun_);  // precedes the sends that early messages
+                                                           // trigger
       deliver_early();
     }
     const std::lock_guard lock(mutex_);
@@ -224,7 +225,7 @@ void ExchangeState::finish() {
 
 void ExchangeState::retire() noexcept {
   std::unique_lock lock(mutex_);
-  retired_ = true;  // on_begin() now refuses a peer that begins another iteration
+  retired_ = true;  // on_begin() now refuses a peer that begins a further iteration
   const std::optional<PeerError> fault = fault_of_leaving();
   const bool nobody_is_late = heard_from_all();
   lock.unlock();
@@ -277,7 +278,7 @@ void ExchangeState::on_manifest(int peer, const Record& record,
   if (sender.manifest_complete && defined_) reconcile(peer);
 }
 
-/// Matches the peer's expected messages against this rank's outgoing ones; PeerError if they
+/// Matches the peer's expected messages against this rank's outgoing ones; throws PeerError if they
 /// differ.
 void ExchangeState::reconcile(int peer) {
   Other& receiver = other(peer);
@@ -473,7 +474,7 @@ bool ExchangeState::active() const {
 void ExchangeState::report_failure(const Failure& failure) {
   wake(failure);
   const std::unique_lock last_delivery(delivery_);
-  if (owned_) deliver_failure();  // else define() delivers it
+  if (owned_) deliver_failure();  // otherwise define() delivers it
 }
 
 bool ExchangeState::failed() const {

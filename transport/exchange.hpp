@@ -17,7 +17,7 @@
 
 namespace hipress::transport {
 
-/// Why the job is over.
+/// Reason why the job is over.
 struct Failure {
   int culprit = 0;
   std::string reason;  ///< text of the rank that noticed it
@@ -33,17 +33,16 @@ class ExchangeHost {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual double timeout_s() const = 0;
-  /// As Endpoint::silence(). Call it without holding an exchange's lock.
+  /// See Endpoint::silence(). Call it without holding an exchange's lock.
   virtual std::optional<PeerError> silence() const = 0;
   virtual Wire& wire() = 0;
   virtual Outbound& to(int peer) = 0;
   /// Unused slot number for a window of `peer`.
   virtual int new_slot(int peer) = 0;
   virtual void forget(std::uint32_t exchange) = 0;
-  /// Error for leaving an exchange of which `peer` has begun another iteration; the culprit is this
-  /// rank.
+  /// Error if this rank has left an exchange that `peer` goes on with; this rank is the culprit.
   virtual PeerError left_behind(int peer) const = 0;
-  /// After a failure: waits until the wire is closed.
+  /// Waits, after a failure, until the wire is closed.
   virtual void wait_closed() = 0;
   /// Aborts the job unless it has failed already; does not wait. Call it without holding an
   /// exchange's lock.
@@ -57,7 +56,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
  public:
   ExchangeState(ExchangeHost& host, std::uint32_t id);
 
-  // For the owner; see Exchange.
+  // Functions for the owner; see Exchange.
   void define(const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
               Events events);
   void begin(std::uint64_t iteration);
@@ -69,14 +68,14 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   /// had posted its receives may begin that iteration after this rank has finished it.
   void retire() noexcept;
 
-  // For the receiver of `peer`.
+  // Functions for the receiver of the records of `peer`.
   void on_manifest(int peer, const Record& record, std::span<const std::byte> content);
   void on_begin(int peer, const Record& record);
   void on_posted(int peer, const Record& record);
   void on_segment(int peer, const Record& record, std::span<const std::byte> content);
   void on_left(int peer);
 
-  // For the session.
+  // Functions for the session.
   /// Records the failure and ends the owner's waits.
   void wake(const Failure& failure);
   /// Calls wake() and delivers the event.
@@ -88,8 +87,9 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
     Outgoing message;
     std::unique_ptr<Writer> writer;  ///< null: the message always fits into the ring
     std::uint64_t capacity = 0;      ///< longest message its receiver accepts
-    bool sent = false;               ///< in this iteration
-    int puts = 0;                    ///< puts through `writer` not yet waited for
+    bool sent = false;               ///< sent in this iteration
+    int puts = 0;                    ///< number of puts through `writer` that have not been waited
+                                     ///< for
   };
   struct Arrival {
     std::span<std::byte> destination;
@@ -113,7 +113,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
     std::uint64_t posted = 0;  ///< number of iterations whose receives it has posted
     std::vector<Held> held;    ///< messages to it, held back until it can receive
     std::size_t given = 0;     ///< number of messages to it passed to send() in this iteration
-    std::size_t unsent = 0;    ///< those whose last segment has not left yet
+    std::size_t unsent = 0;    ///< number of these messages whose last segment has not left yet
     std::size_t awaited = 0;
     bool left = false;
   };
@@ -130,17 +130,17 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   /// Checks a segment and returns its arrival; null if the exchange has failed meanwhile.
   Arrival* accept(int peer, const Record& record);
 
-  /// Makes the iteration the current one. PeerError if a peer is in another one.
+  /// Makes the iteration the current one. Throws PeerError if a peer is in a different one.
   void start(std::uint64_t iteration);
   /// Reports messages that arrived before begin(). The caller holds delivery_ exclusively, but not
   /// mutex_.
   void deliver_early();
   void send_to_all(RecordType type, std::uint64_t iteration, std::uint64_t count);
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   void reconcile(int peer);
   void reset_arrivals();
-  /// PeerError if the peer's messages, or its begin, belong to another iteration.
+  /// Throws PeerError if the peer's messages, or its begin, belong to a different iteration.
   void check_same_iteration(int peer, std::uint64_t theirs) const;
   bool can_receive(int peer);
   void enqueue(std::size_t index, std::int64_t bytes);
@@ -148,7 +148,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void check_not_left(int peer);
   /// True if every participating rank is known to have begun all iterations of this rank.
   bool heard_from_all() const;
-  /// Error of leaving now; none if the owner may leave.
+  /// Error if the owner left now; nullopt if it may leave.
   std::optional<PeerError> fault_of_leaving() const;
   PeerError error() const;
   PeerError stall();
@@ -163,8 +163,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool defined_ = false;
-  bool active_ = false;   ///< between begin() and finish()
-  bool posted_ = false;   ///< between post() and begin()
+  bool active_ = false;   ///< true between begin() and finish()
+  bool posted_ = false;   ///< true between post() and begin()
   bool retired_ = false;  ///< retire() has been called
   std::uint64_t iteration_ = 0;
   std::uint64_t begun_ = 0;  ///< number of iterations this rank has begun

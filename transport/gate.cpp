@@ -279,7 +279,7 @@ class Connecting {
   const Gate::Request& request_;
   std::vector<int> awaited_;
   std::map<int, Callee> callees_;
-  std::list<Visitor> visitors_;  ///< in order of arrival
+  std::list<Visitor> visitors_;  ///< visitors in order of arrival
   Gate::Connections connections_;
   std::minstd_rand jitter_{std::random_device{}()};
 };

@@ -20,14 +20,14 @@ inline constexpr int kMaxUnproven = 32;
 /// Time limit for a connection to authenticate.
 inline constexpr std::chrono::seconds kGreetingTime{10};
 
-/// Connects one rank with others of its job; listens from construction on. Both ends of every
-/// connection prove that they know the job's secret (greeting.hpp) before they read anything else.
-/// Strangers may connect as often as they like: their number and time are limited, and no rank is
-/// blamed for them.
+/// Connects one rank with others of its job; listens as soon as it is constructed. Both ends of
+/// every connection prove that they know the job's secret (greeting.hpp) before they read anything
+/// else. Strangers may connect as often as they like: their number and time are limited, and no
+/// rank is blamed for them.
 class Gate {
  public:
-  /// Listens at address_of(interface). io::InputError if this host has no such interface; PeerError
-  /// naming `rank` if no socket can be opened there.
+  /// Listens at address_of(interface). Throws io::InputError if this host has no such interface;
+  /// throws PeerError naming `rank` if no socket can be opened there.
   Gate(int rank, const std::string& interface);
 
   /// Address to which the other ranks connect.

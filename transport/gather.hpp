@@ -25,7 +25,7 @@ class Gathers {
   std::uint64_t next() { return next_++; }
   /// Adds this rank's own text.
   void add(std::uint64_t number, int rank, const std::string& text);
-  /// Adds a segment of a rank's text. PeerError if it is out of place.
+  /// Adds a segment of a rank's text. Throws PeerError if it is out of place.
   void add(int rank, const Record& record, std::span<const std::byte> content);
   /// First rank whose text is incomplete; the number of ranks if all are complete.
   int missing(std::uint64_t number) const;

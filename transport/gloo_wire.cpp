@@ -211,8 +211,8 @@ class GlooCollective : public WireCollective, private ShardCollectives {
       try {
         call();
       } catch (...) {
-        // The thread that wakes a buffer, another rank's or gloo's own, must be done with it before
-        // `options` destroys it. Once all pairs are closed, it is.
+        // The thread that wakes a buffer may be another rank's or gloo's own. It must be done with
+        // the buffer before `options` destroys it; once all pairs are closed, it is.
         close();
         throw;
       }

@@ -88,7 +88,7 @@ bool Outbound::has_space(std::size_t bytes, std::size_t reserve) {
 }
 
 void Outbound::post(Record record, std::span<const std::byte> content, Space space) {
-  if (!greeted_) return;  // without waiting for the lock, which hello() may hold for long
+  if (!greeted_) return;  // checked without waiting for the lock, which hello() may hold for long
   const std::lock_guard lock(ring_mutex_);
   if (broken_) return;
   const std::size_t kept = space == Space::kAny ? 0 : kRingReserve / 2;

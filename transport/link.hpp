@@ -40,8 +40,8 @@ class Outbound {
   /// Sends queued parcels in order until the peer's ring is full. One thread at a time drains: a
   /// second call returns at once, and the first thread sends for it.
   void drain();
-  /// Sends a record past the queue. Drops it before hello(), or if the ring has no space. `content`
-  /// is inline.
+  /// Sends a record past the queue. Drops it if hello() has not been called yet, or if the ring has
+  /// no space. `content` is inline.
   enum class Space { kAny, kKeepSomeForAborts };
   void post(Record record, std::span<const std::byte> content, Space space);
   /// Returns ring credits to the peer once enough of this rank's ring is free.
@@ -98,8 +98,8 @@ class Inbound {
     Record record;
     std::span<const std::byte> content;
   };
-  /// Waits for the next record. std::runtime_error describes an invalid record; WireClosed if no
-  /// more will arrive.
+  /// Waits for the next record. std::runtime_error describes an invalid record; throws WireClosed
+  /// if no more will arrive.
   Arrived next();
   /// Frees the ring space of the last record. Returns the total freed so far, in bytes.
   std::uint64_t release();

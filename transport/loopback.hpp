@@ -4,8 +4,9 @@
 
 namespace hipress::transport {
 
-/// Loopback address for this JobOptions::interface: "127.0.0.1" if it is empty, `interface` itself
-/// if it is a loopback address or interface, else empty: other hosts can reach the rank.
+/// Loopback address for a value of JobOptions::interface: "127.0.0.1" if it is empty; `interface`
+/// itself if it is a loopback address or interface. Otherwise empty: other hosts can reach the
+/// rank.
 std::string loopback(const std::string& interface);
 
 }  // namespace hipress::transport

@@ -21,7 +21,7 @@ namespace {
 struct Direction {
   struct Exposed {
     std::span<std::byte> memory;
-    int puts = 0;  ///< completed puts not yet waited for
+    int puts = 0;  ///< number of completed puts that wait() has not returned for
   };
 
   std::mutex mutex;

@@ -12,8 +12,9 @@ namespace {
 
 using Kind = NcclOperation::Kind;
 
-/// Time of spinning until NCCL accepts a group; it mostly does within this. A sleep would be most
-/// of the wait and delay later groups. Longer: keeps a core busy for longer.
+/// Time for which to spin until NCCL accepts a group. Mostly this is enough. A sleep would last
+/// longer than the remaining wait, and delay later groups. A larger value keeps a core busy for
+/// longer.
 constexpr auto kSpin = std::chrono::microseconds(200);
 
 /// Pause between two polls after that. Shorter: groups are issued sooner; longer: fewer calls.

@@ -11,10 +11,10 @@
 
 namespace hipress::transport {
 
-/// One rank's end of the job's NCCL communicator. An endpoint of another transport is its control
-/// plane: it distributes the communicator's id, reports this rank's and NCCL's failures to all
-/// ranks, and ends waits for NCCL when another rank fails. So all ranks name the same culprit and
-/// all abort; NCCL alone would wait for ever.
+/// One rank's end of the job's NCCL communicator. An endpoint of a different transport is its
+/// control plane: it distributes the communicator's id, reports this rank's and NCCL's failures to
+/// all ranks, and ends waits for NCCL when another rank fails. So all ranks name the same culprit
+/// and all abort; NCCL alone would wait for ever.
 ///
 /// NCCL runs operations in the order of the calls, which must be the same on every rank;
 /// runtime/rounds.hpp derives it. Used by one thread at a time.
@@ -34,12 +34,12 @@ class NcclCommunicator {
   void abandon() noexcept { failed_ = true; }
 
   /// Enqueues a group on a CUDA stream. Returns when NCCL has accepted it, before it completes. The
-  /// first message between two ranks also connects them, which takes longer. PeerError as check(),
-  /// and if NCCL does not accept the group within the timeout.
+  /// first message between two ranks also connects them, which takes longer. Throws PeerError as
+  /// check() does, and if NCCL does not accept the group within the timeout.
   void issue(std::span<const NcclOperation> group, void* stream);
 
-  /// Polls for failures; call it while waiting for issued groups. PeerError if NCCL or another rank
-  /// has failed. `awaited` is a pending group, for the error.
+  /// Polls for failures; call it while waiting for issued groups. Throws PeerError if NCCL or
+  /// another rank has failed. `awaited` is a pending group, for the error.
   void check(std::span<const NcclOperation> awaited);
 
   /// Aborts the job on all ranks after a stall. The culprit is the rank whose message in `awaited`

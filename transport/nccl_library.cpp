@@ -21,7 +21,7 @@ struct Values {
 };
 constexpr Values kValues[] = {{ncclFloat32, 4}, {ncclFloat16, 2}, {ncclBfloat16, 2}};
 
-/// ncclAlltoAll, available from NCCL 2.28 on.
+/// Function ncclAlltoAll, which NCCL has since 2.28.
 using AllToAll = ncclResult_t (*)(const void* from, void* to, std::size_t count,
                                   ncclDataType_t type, ncclComm_t comm, cudaStream_t stream);
 

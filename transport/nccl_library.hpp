@@ -59,7 +59,7 @@ class NcclLibrary {
  public:
   virtual ~NcclLibrary() = default;
   virtual int version() const = 0;  ///< in NCCL's coding: 22809 is 2.28.9
-  /// Unique id of a communicator, which rank 0 distributes. io::RunError if NCCL fails.
+  /// Unique id of a communicator, which rank 0 distributes. Throws io::RunError if NCCL fails.
   virtual std::string new_id() = 0;
   /// Starts to create a communicator on the thread's current GPU; does not wait until it is ready.
   virtual std::unique_ptr<NcclLink> join(const std::string& id, int rank, int size) = 0;
@@ -69,7 +69,7 @@ class NcclLibrary {
 inline constexpr int kMinNccl = 22000;
 
 /// Value of NCCL_SOCKET_IFNAME for an interface of this host, given by its name or by one of its
-/// addresses; empty: loopback. io::InputError if there is no such interface.
+/// addresses; empty: loopback. Throws io::InputError if there is no such interface.
 std::string nccl_interface(const std::string& interface);
 
 /// Binds NCCL's bootstrap and socket messages to that interface, through NCCL_SOCKET_IFNAME; a
@@ -77,12 +77,12 @@ std::string nccl_interface(const std::string& interface);
 /// Call it before the first call of NCCL, while the process has one thread.
 void bind_nccl(const std::string& interface);
 
-/// Loads NCCL from a file. io::InputError, with the names tried, if it is missing or too old, or if
-/// this build has no NCCL support.
+/// Loads NCCL from a file. Throws io::InputError, with the names tried, if it is missing or too
+/// old, or if this build has no NCCL support.
 std::unique_ptr<NcclLibrary> load_nccl(const std::string& file);
 
 /// The system's NCCL, loaded on first use, so nothing else depends on it: libnccl.so.2 as the
-/// loader finds it, or the file that HIPRESS_NCCL names. Errors as load_nccl().
+/// loader finds it, or the file that HIPRESS_NCCL names. Throws as load_nccl() does.
 NcclLibrary& nccl_library();
 
 }  // namespace hipress::transport

@@ -26,7 +26,8 @@ enum class RecordType : std::uint16_t {
 /// so the segment has arrived when its record has. Fields describe the whole content, or one
 /// segment.
 struct Record {
-  static constexpr std::uint32_t kMagic = 0x48695072;  // also detects a host of other byte order
+  static constexpr std::uint32_t kMagic = 0x48695072;  // also detects a host with a different byte
+                                                       // order
 
   std::uint32_t magic = kMagic;
   RecordType type = RecordType::kBeat;
@@ -53,8 +54,8 @@ struct ManifestEntry {
   std::uint64_t capacity = 0;
 };
 
-/// Maximum inline content. Larger: fewer, cheaper writes for small messages, more copying and
-/// memory.
+/// Maximum size of inline content. A larger one means fewer and cheaper writes for small messages,
+/// but more copying and memory.
 inline constexpr std::size_t kInlineBytes = 4096;
 /// Size of a segment. Larger: fewer records. Smaller: a segment stays in the cache between its CRC
 /// and its copy, and the receiver checks one while the next travels.

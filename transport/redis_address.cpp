@@ -85,7 +85,7 @@ RedisAddress parse_redis_address(std::string_view url) {
   RedisAddress address;
   address.tls = url.starts_with(kTls);
   std::string_view rest = url.substr((address.tls ? kTls : kPlain).size());
-  // The last '@': a password may contain others, although it should encode them as %40.
+  // Split at the last '@', as a password may contain others, although it should encode them as %40.
   if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
     take_user(rest.substr(0, at), address);
     rest = rest.substr(at + 1);
@@ -103,7 +103,7 @@ std::string without_password(const std::string& rendezvous) {
   if (rendezvous.starts_with("file:") || rendezvous.starts_with("local:")) return rendezvous;
   const std::size_t at = rendezvous.rfind('@');
   if (at == std::string::npos) return rendezvous;
-  // Unknown schemes too: they may be mistyped.
+  // Hides passwords behind unknown schemes too, since the scheme may be mistyped.
   const std::size_t scheme = rendezvous.find("://");
   const std::size_t begin = scheme == std::string::npos || scheme > at ? 0 : scheme + 3;
   return rendezvous.substr(0, begin) + "***" + rendezvous.substr(at);

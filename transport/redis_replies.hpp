@@ -27,8 +27,8 @@ class RedisReplies {
   static constexpr std::size_t kLongestLine = std::size_t{1} << 16;
 
   void feed(std::string_view bytes) { bytes_ += bytes; }
-  /// Next reply if it is complete, else nullopt. std::runtime_error if the bytes are not a reply,
-  /// and on every later call.
+  /// Next reply if it is complete, else nullopt. Throws std::runtime_error if the bytes are not a
+  /// reply, and on every later call.
   std::optional<RedisReply> next();
   /// True if all fed bytes have been parsed.
   bool empty() const { return bytes_.empty(); }

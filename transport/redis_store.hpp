@@ -15,8 +15,8 @@ namespace hipress::transport {
 class RedisStore : public Store {
  public:
   /// Connects. The password may also come from HIPRESS_REDIS_PASSWORD, and the authorities for TLS
-  /// from HIPRESS_REDIS_CA. std::runtime_error with the reason if the server does not exist or
-  /// refuses this client, or if its certificate is refused; StoreLost.
+  /// from HIPRESS_REDIS_CA. Throws std::runtime_error with the reason if the server does not exist
+  /// or refuses this client, or if its certificate is refused; StoreLost.
   RedisStore(const RedisAddress& address, Clock::time_point deadline);
 
   bool add(const std::string& name, std::string_view content, Keep keep) override;
@@ -27,9 +27,9 @@ class RedisStore : public Store {
 
  private:
   void greet(const RedisAddress& address);
-  /// Sends a command and returns the reply, also an error.
+  /// Sends a command and returns the reply, which may be an error.
   RedisReply ask(std::initializer_list<std::string_view> words);
-  /// As ask(), but throws StoreLost for an error reply.
+  /// Like ask(), but throws StoreLost for an error reply.
   RedisReply command(std::initializer_list<std::string_view> words);
   Clock::time_point patience() const;
   /// Text of a reply, with the password masked.

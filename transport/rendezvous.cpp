@@ -29,8 +29,8 @@ namespace {
 /// Version of records, cards and keys; raised if one of them changes within a release.
 constexpr int kProtocol = 6;
 
-/// Ranks of another version do not connect: they may expand a plan to another graph, or draw other
-/// random numbers.
+/// Ranks of different versions do not connect: they may expand a plan to different graphs, or draw
+/// different random numbers.
 std::string own_version() { return fmt::format("{}, protocol {}", io::release(), kProtocol); }
 
 constexpr std::string_view kAccepted =
@@ -124,18 +124,18 @@ void check(const JobOptions& options) {
   require("a limit for silence", options.silence_s);
 }
 
-/// Deadline of the rendezvous; io::InputError if the options are invalid.
+/// Deadline of the rendezvous; throws io::InputError if the options are invalid.
 Clock::time_point checked_deadline(const JobOptions& options) {
   check(options);
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                             std::chrono::duration<double>(options.timeout_s));
 }
 
-/// Throws io::InputError, the same on all ranks, if a rank listens on loopback while another is on
-/// another host (has another boot id). `cards` holds one card per rank.
+/// Throws io::InputError, the same on all ranks, if a rank listens on loopback while a different
+/// rank is on a different host (has a different boot id). `cards` holds one card per rank.
 void require_reachable(const std::vector<nlohmann::json>& cards) {
   const auto text = [&](std::size_t rank, const char* what) { return text_of(cards[rank], what); };
-  // Find a rank on each of two hosts; every rank is on another host than one of these two.
+  // Find two ranks on different hosts. Every rank is on a different host from at least one of them.
   std::size_t here = 0;
   while (here < cards.size() && text(here, "boot").empty()) ++here;
   std::size_t there = here;
@@ -170,7 +170,8 @@ std::uint64_t job_hash(const JobOptions& options) {
 }
 
 void refuse(const JobOptions& options, const std::string& reason) noexcept {
-  constexpr double kLongest_s = 5;  // for an unresponsive rendezvous and for late ranks
+  constexpr double kLongest_s = 5;  // longest wait for an unresponsive rendezvous and for late
+                                    // ranks
   try {
     JobOptions shortly = options;
     shortly.timeout_s = std::clamp(options.timeout_s, kMinTimeout_s, kLongest_s);

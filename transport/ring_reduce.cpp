@@ -33,7 +33,7 @@ class Streams {
   Streams(int rank, int size, std::span<std::byte> values, std::size_t value_bytes)
       : rank_(rank), size_(size), values_(values), value_bytes_(value_bytes) {}
 
-  /// The chunk that this rank sends in `step`; it receives it in step − 1.
+  /// Chunk that this rank sends in `step`, and receives in step − 1.
   std::span<std::byte> chunk(int step) const {
     const auto at = static_cast<std::size_t>(((rank_ - step) % size_ + size_) % size_);
     const std::size_t count = values_.size() / value_bytes_;

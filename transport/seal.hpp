@@ -17,8 +17,8 @@ class Seal {
 
   /// Item with `text` and its proof.
   std::string close(std::string_view name, std::string_view text) const;
-  /// Text of an item. std::runtime_error, with the remedy, if it was not closed under this name and
-  /// with this secret; such an item is not interpreted.
+  /// Text of an item. Throws std::runtime_error, with the remedy, if it was not closed under this
+  /// name and with this secret; such an item is not interpreted.
   std::string open(std::string_view name, std::string_view item) const;
 
  private:

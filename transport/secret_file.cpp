@@ -10,7 +10,8 @@
 namespace hipress::transport {
 namespace {
 
-constexpr std::int64_t kMaxSecretBytes = 64 << 10;  // an HMAC key: a longer file is a mistake
+constexpr std::int64_t kMaxSecretBytes = 64 << 10;  // maximum; the secret is an HMAC key, so a
+                                                    // longer file is a mistake
 
 }  // namespace
 

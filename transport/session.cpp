@@ -236,9 +236,9 @@ void Session::finish_collective() {
 
 void Session::require_collectives(const Peer& peer) {
   {
-    // A collective needs every rank. So a rank that has left cannot have finished more calls than
-    // the others have begun. If it has finished as many, this rank has all data that it needs from
-    // it.
+    // A collective needs every rank, so a rank that has left cannot have finished more calls than
+    // the others have begun. If it has finished all of these, this rank has all data that it needs
+    // from it.
     const std::lock_guard lock(mutex_);
     if (!peer.left || peer.collectives >= collectives_begun_) return;
   }

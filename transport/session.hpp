@@ -45,8 +45,8 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   /// Throws the job's failure after part of the wire was closed. Waits for a rank that knows the
   /// cause; if none reports one, this rank has failed, with the text `otherwise`.
   [[noreturn]] void throw_cause(const std::string& otherwise);
-  /// Marks the start and the end of a call of any Collective. PeerError if the job has failed, or a
-  /// rank has left before this call.
+  /// Marks the start and the end of a call of any Collective. Throws PeerError if the job has
+  /// failed, or a rank has left before this call.
   void begin_collective();
   void finish_collective();
   void fail(const PeerError& fault) override { fail(fault.culprit, fault.what(), fault.loss); }
@@ -111,13 +111,13 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   /// could receive: posted receives and the manifest. If the two ranks exchange no messages, this
   /// rank may even have destroyed the exchange before the peer prepares it.
   std::shared_ptr<ExchangeState> exchange(std::uint32_t id);
-  /// The same for records that imply this rank's participation: PeerError instead of null, with
-  /// this rank as the culprit.
+  /// Like exchange(id), for records that imply this rank's participation: throws PeerError, with
+  /// this rank as the culprit, instead of returning null.
   std::shared_ptr<ExchangeState> exchange(std::uint32_t id, int sender);
 
   void guard();
   void look_after(Peer& peer, Clock::time_point now);
-  /// Error of the longest silent rank, if its silence exceeds `limit`.
+  /// Error for the rank that has been silent the longest, if its silence exceeds `limit`.
   std::optional<PeerError> silence(std::chrono::nanoseconds limit, Clock::time_point now) const;
   /// Reports ranks that became silent, or are heard again, to JobOptions::notice.
   void note_silence(Clock::time_point now);

@@ -22,7 +22,8 @@ double to_s(nanoseconds duration) { return std::chrono::duration<double>(duratio
 void Session::throw_cause(const std::string& otherwise) {
   {
     std::unique_lock lock(mutex_);
-    // A rank that knows the cause has waited as long, and may need longer to be sure.
+    // A rank that knows the cause began to wait when this one did, and may need more time to be
+    // sure.
     changed_.wait_for(lock, timeout_ / 2 + grace_, [this] { return failure_ || closed_; });
   }
   if (const auto silent = silence()) fail(*silent);

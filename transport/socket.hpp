@@ -37,23 +37,23 @@ struct Address {
   socklen_t length = 0;
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-  /// "10.0.0.1" or "fe00::1".
+  /// Host part: "10.0.0.1" or "fe00::1".
   std::string host() const;
-  /// "10.0.0.1:4711" or "[fe00::1]:4711".
+  /// Host and port: "10.0.0.1:4711" or "[fe00::1]:4711".
   std::string text() const;
 };
 
-/// Parses the format of Address::text(); std::invalid_argument for any other text. Never asks a
-/// name server.
+/// Parses the format of Address::text(); throws std::invalid_argument for any other text. Never
+/// asks a name server.
 Address parse_address(const std::string& text);
 
 /// Listening address for JobOptions::interface, with port 0: loopback if it is empty, else the
-/// address that it gives, or that of the interface with this name. io::InputError if this host has
-/// no such interface.
+/// address that it gives, or that of the interface with this name. Throws io::InputError if this
+/// host has no such interface.
 Address address_of(const std::string& interface);
 
-/// Listens at a free port of `address` with a non-blocking socket. std::system_error if there is no
-/// free port, or no descriptor is left.
+/// Listens at a free port of `address` with a non-blocking socket. Throws std::system_error if
+/// there is no free port, or no descriptor is left.
 Socket listen_at(const Address& address);
 
 /// Address of a listening socket.
@@ -61,10 +61,10 @@ Address local_address(const Socket& socket);
 
 /// Starts to connect a non-blocking socket to `address`. It becomes writable when the connection
 /// has succeeded or failed. Sets `error` to errno if the connection has failed already, else to 0.
-/// std::system_error if no descriptor is left.
+/// Throws std::system_error if no descriptor is left.
 Socket start_connecting(const Address& address, int& error);
 
-/// Accepts a connection as a non-blocking socket; an empty one if no connection is pending.
+/// Accepts a connection as a non-blocking socket; an empty one if no connection is pending. Throws
 /// std::system_error if no descriptor or memory is left for it.
 Socket accept_from(const Socket& listener);
 

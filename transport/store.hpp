@@ -37,12 +37,12 @@ class Store {
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  ///< maximum size of an entry
 
   virtual ~Store() = default;
-  /// Adds an entry atomically; false if the name is taken. std::runtime_error with the reason if
-  /// the entry cannot be created, StoreLost if the store fails, std::system_error as
+  /// Adds an entry atomically; false if the name is taken. Throws std::runtime_error with the
+  /// reason if the entry cannot be created, StoreLost if the store fails, std::system_error as
   /// throw_if_exhausted().
   virtual bool add(const std::string& name, std::string_view content, Keep keep) = 0;
-  /// Waits for an entry; nullopt if the deadline passes. std::runtime_error if no rank can have
-  /// written the entry; StoreLost if the store fails.
+  /// Waits for an entry; nullopt if the deadline passes. Throws std::runtime_error if no rank can
+  /// have written the entry; throws StoreLost if the store fails.
   virtual std::optional<std::string> wait_for(const std::string& name, Clock::time_point deadline);
   /// True if entries must be removed because they would block a later job of the same name.
   virtual bool removes() const { return false; }
@@ -52,7 +52,7 @@ class Store {
   virtual std::string_view entries() const = 0;
 
  protected:
-  /// Entry of that name, if it exists. Errors as wait_for().
+  /// Entry of that name, if it exists. Throws as wait_for() does.
   virtual std::optional<std::string> find(const std::string& name) = 0;
 };
 

@@ -37,17 +37,18 @@ class OutStream {
   /// Puts of one writer.
   struct Progress {
     std::uint64_t left = 0;    ///< number of puts whose bytes have left the memory
-    std::uint64_t waited = 0;  ///< number of those that were waited for
+    std::uint64_t waited = 0;  ///< number of puts that wait() has returned for
   };
 
   /// Takes a non-blocking socket. Calls `wants_room`, with a lock held, if frames wait for room in
   /// the kernel's buffer; continue_sending() must be called once there is some.
   void connect(Socket socket, std::function<void()> wants_room);
   /// Starts a put; does not wait. `progress` must live until its puts have left, or forget() has
-  /// returned. WireClosed if the connection is over.
+  /// returned. Throws WireClosed if the connection is over.
   void put(int slot, std::span<const std::byte> source, std::size_t window_offset,
            Progress& progress);
-  /// Waits until one more put of `progress` has left. WireClosed when the connection is over.
+  /// Waits until one more put of `progress` has left. Throws WireClosed when the connection is
+  /// over.
   void wait(Progress& progress);
   /// Sends waiting frames until the kernel's buffer is full.
   void continue_sending() noexcept;
@@ -67,7 +68,7 @@ class OutStream {
     bool complete() const { return sent == sizeof header + bytes.size(); }
   };
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   void send(Frame& frame);
   void send_waiting();
   void end() noexcept;
@@ -76,7 +77,7 @@ class OutStream {
   std::condition_variable changed_;
   Socket socket_;
   std::function<void()> wants_room_;
-  std::deque<Frame> waiting_;  ///< only the first may be partly sent
+  std::deque<Frame> waiting_;  ///< only the first frame may be partly sent
   bool over_ = false;
 };
 
@@ -90,8 +91,8 @@ class InStream {
   void expose(int slot, std::span<std::byte> memory);
   /// Stops writing to the slot's memory. A partly received frame for it ends the connection.
   void withdraw(int slot) noexcept;
-  /// Receives until one more put to `slot` is complete. WireClosed if the connection is over;
-  /// std::runtime_error describes an invalid frame, which ends the connection.
+  /// Receives until one more put to `slot` is complete. Throws WireClosed if the connection is
+  /// over; std::runtime_error describes an invalid frame, which ends the connection.
   void wait(int slot);
   /// Closes the connection and wakes a wait. After it returns, no window is written to.
   void close() noexcept;
@@ -99,7 +100,7 @@ class InStream {
  private:
   struct Exposed {
     std::span<std::byte> memory;
-    std::uint64_t puts = 0;  ///< complete puts not yet waited for
+    std::uint64_t puts = 0;  ///< number of complete puts that wait() has not returned for
   };
   /// Size of the staging buffer, into which many small puts, or the beginning of a large one, are
   /// read at once and then copied. Larger: fewer reads of small puts, more copying of large ones.

@@ -41,8 +41,8 @@ class Sender {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  /// Calls stream.continue_sending() from now on when it wants room and there is some. The stream
-  /// must outlive this object.
+  /// From now on, calls stream.continue_sending() whenever the stream waits for room and the kernel
+  /// has some. The stream must outlive this object.
   void look_after(OutStream& stream, Socket socket);
 
  private:
@@ -159,7 +159,7 @@ class TcpWire : public Wire {
   /// Purposes of connections; collectives are numbered from kData + 1.
   static constexpr std::uint32_t kData = 0;
 
-  /// Address that the rank has published. io::RunError if it is not an address.
+  /// Address that the rank has published. Throws io::RunError if it is not an address.
   std::string fetch_address(int peer);
   void use_gate(std::shared_ptr<Gate> gate);
 

@@ -30,8 +30,9 @@ class WireClosed : public std::runtime_error {
 class Window {
  public:
   virtual ~Window() = default;
-  /// Waits for the next completed put; returns once per put, in order. WireClosed if the peer's
-  /// connection is over, even if completed puts have not been waited for: their bytes are in place.
+  /// Waits for the next completed put; returns once per put, in order. Throws WireClosed if the
+  /// peer's connection is over, even if completed puts have not been waited for: their bytes are in
+  /// place.
   virtual void wait() = 0;
 };
 
@@ -42,11 +43,11 @@ class Writer {
   /// Starts to copy `bytes` bytes from `offset` in the writer's memory to `window_offset` in the
   /// window; does not wait. All puts to one peer complete there in the order of the calls, also
   /// those through different writers. The memory must not change until wait() has returned for this
-  /// put. The window must be exposed and large enough. WireClosed if the connection is over; the
-  /// put did not happen then.
+  /// put. The window must be exposed and large enough. Throws WireClosed if the connection is over;
+  /// the put did not happen then.
   virtual void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) = 0;
-  /// Waits until the next put's bytes have left the memory; returns once per put. WireClosed if the
-  /// connection is over.
+  /// Waits until the next put's bytes have left the memory; returns once per put. Throws WireClosed
+  /// if the connection is over.
   virtual void wait() = 0;
 };
 
@@ -67,9 +68,9 @@ using TellAll = std::function<std::vector<std::string>(const std::string& mine)>
 class Wire {
  public:
   virtual ~Wire() = default;
-  /// Exposes memory as a window; open() opens a writer to one. Both may be called before and after
-  /// connect(). Slots are not negative; per peer, no two windows of one slot are exposed at the
-  /// same time.
+  /// Exposes memory as a window; open() opens a writer to such a window of a peer. Both may be
+  /// called before and after connect(). Slots are not negative; per peer, no two windows of one
+  /// slot are exposed at the same time.
   virtual std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) = 0;
   virtual std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) = 0;
   /// Creates a collective. All ranks call this together, once they are connected.
@@ -77,7 +78,7 @@ class Wire {
   /// True if a window may be destroyed at any time. Its memory is not written to afterwards, and a
   /// pending or later put to it ends the peer's connection after all preceding puts.
   virtual bool takes_windows_back() const { return false; }
-  /// Connects to all ranks. Peers may put from then on into the windows exposed before. Throws as
+  /// Connects to all ranks. After that, peers may put into the windows exposed before. Throws as
   /// TransportRow::connect does.
   virtual void connect() = 0;
   /// Called when all ranks are connected: releases the resources of the rendezvous.

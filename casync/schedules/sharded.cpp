@@ -119,7 +119,7 @@ const ScheduleRow kFsdp{
     .sharded = true,
     .aliases = kFsdpAliases};
 
-/// The same within groups of neighbours, between which gradients are averaged.
+/// Fully sharded training within groups of neighbours, between which gradients are averaged.
 const ScheduleRow kHsdp{.name = "hsdp",
                         .help =
                             "parameters, gradients and the optimizer's state in shards over groups "

@@ -8,9 +8,9 @@
 namespace hipress::casync {
 namespace {
 
-/// Every node encodes its slice once, divided by N, and sends the message to all others. Once it
-/// has the messages of all nodes, it decodes their sum, its own message among them: all nodes add
-/// in the order of ranks, so all end with the same bits.
+/// Every node encodes its slice once, divided by N, and sends the message to all others. Once a
+/// node has the messages of all nodes, it decodes their sum, its own message included. All nodes
+/// add in the order of ranks, so all end with the same bits.
 void expand(GraphBuilder& builder, const UnitWork& work) {
   const std::uint32_t nodes = builder.nodes();
   for (std::int64_t k = 0; k < work.partitions; k += partition_step(builder)) {
@@ -100,7 +100,7 @@ Loads loads(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Every node's message goes to all nodes of other hosts.
+/// Messages that leave a host: every node's message goes to all nodes of other hosts.
 double crossings(std::span<const std::uint32_t> host) {
   std::map<std::uint32_t, double> nodes_on;
   for (const std::uint32_t of_node : host) ++nodes_on[of_node];

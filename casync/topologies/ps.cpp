@@ -49,7 +49,8 @@ constexpr Halves kHalves = {.reduce = reduce, .gather = gather};
 /// Maximum number of chunks of a phase of N-1 messages.
 constexpr std::uint32_t kChunks = 4;
 
-/// With K < N, only K nodes are servers at a time, so the busiest node takes longer than the mean.
+/// Adds the coarse pattern. With K < N, only K nodes are servers at a time, so the busiest node
+/// takes longer than the mean.
 StepIds add_coarse(CoarsePattern& pattern, const CoarseCosts& costs, const StepIds& start) {
   const auto [nodes, share, message, encode, add, decode, latency] = costs;
   const double waves =

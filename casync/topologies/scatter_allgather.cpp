@@ -27,7 +27,7 @@ class Cycle {
   }
 
   void add() {
-    std::vector<TaskId> message;  // of each piece on the root
+    std::vector<TaskId> message;  // per piece: its message on the root
     for (std::uint32_t piece = 0; piece < pieces_.size(); ++piece) {
       TaskId source = work_.ready[work_.root];
       if (pieces_[piece].compressed()) {
@@ -93,7 +93,8 @@ double tasks_of_pieces(double nodes, bool compressed) {
   return nodes > 1 ? 2 * (nodes - 1) + (compressed ? nodes : 0) : 0;
 }
 
-/// Load of the root's egress. In each cycle of N pieces it sends N-2 twice and two once.
+/// Load of the root's egress. In each cycle of N pieces, the root sends N-2 pieces twice and two
+/// pieces once.
 double ports_of_root(const Slices& slices, const Wire& wire) {
   const double cycles = std::floor(static_cast<double>(slices.count) / wire.nodes);
   const double once = slices.total.port;

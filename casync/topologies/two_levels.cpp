@@ -19,8 +19,8 @@ TaskId sum_within(PartitionTasks& tasks, const UnitWork& work, std::int64_t host
   return sum;
 }
 
-/// Adds the sums of all groups on the owner. Another group's sum comes from the node that has the
-/// owner's place in that group.
+/// Adds the sums of all groups on the owner. Each other group's sum comes from the node that has
+/// the owner's place in that group.
 TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
   const std::int64_t within = work.within;
   const std::int64_t hosts = tasks.nodes() / within;

@@ -38,7 +38,7 @@ namespace hipress::kernels {
 /// toolkit.
 enum class Device : std::uint8_t { kCpu, kCuda };
 
-/// One slice to decode from one message (or, adding, from several).
+/// One slice: to decode from one message, or to add several decoded messages to.
 struct DecodeItem {
   std::span<const std::byte* const> messages;   ///< 16-byte aligned; exactly one when overwriting
   std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
@@ -53,7 +53,7 @@ struct DecodeItem {
 /// Properties of a codec that do not depend on its parameters' values.
 struct CodecTraits {
   bool half_precision = false;  ///< fp16, bf16: topologies divide before they add
-  /// With half_precision, the element type of a message: messages can be added as arrays of it.
+  /// Element type of a message, with half_precision: messages can be added as arrays of this type.
   ValueType message_values = ValueType::kFloat32;
   int state_arrays = 0;         ///< arrays in State per role, with error feedback on
   bool error_feedback = false;  ///< on by default
@@ -64,8 +64,8 @@ struct CodecTraits {
   bool additive = false;
   int stages = 1;  ///< messages per gradient; each may depend on the means of earlier ones
   /// Applies optimizer logic, such as momentum, to a node's own gradient. The decoded result is
-  /// then no mean of gradients, and only topologies that encode every node's gradient exactly once
-  /// can use it.
+  /// then not a mean of gradients, and only topologies that encode every node's gradient exactly
+  /// once can use it.
   bool own_optimizer = false;
 };
 
@@ -84,17 +84,17 @@ class Codec {
   /// Size of a slice's message, in bytes; an upper bound if it varies with the data. A multiple of
   /// 4, monotone in `elements`, and 0 for 0 elements.
   virtual std::int64_t encoded_bytes(std::int64_t elements) const = 0;
-  /// Encodes every item. On CUDA it enqueues on `stream` and returns. Throws std::logic_error if
-  /// messages are additive, as decode() does: those exist for whole gradients only.
+  /// Encodes every item. On CUDA it enqueues on `stream` and returns. Like decode(), throws
+  /// std::logic_error if messages are additive: such messages exist for whole gradients only.
   virtual void encode(std::span<const EncodeItem> items, void* stream = nullptr) const = 0;
   /// Decodes every item. On the CPU, a message that is damaged or too short for its format throws
   /// std::runtime_error, and nothing outside `values` is written. On CUDA, the slice becomes NaN.
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
-  /// Throws as decode() if a message's length does not match its slice, and writes nothing. CPU
-  /// only. Does nothing unless traits().varies.
+  /// Throws as decode() does if a message's length does not match its slice, and writes nothing.
+  /// CPU only. Does nothing unless traits().varies.
   virtual void check_lengths(std::span<const DecodeItem> items) const;
-  /// Upper bound of the temporary GPU memory, in bytes, of encoding a slice, or of decoding
-  /// `messages` messages of one.
+  /// Upper bound of the temporary GPU memory, in bytes, that encoding a slice takes, or decoding
+  /// `messages` messages of a slice.
   virtual std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const;
   /// Completes a residual that an encode left half computed: `state.data` becomes the residual.
   virtual void settle(const State& state, std::int64_t elements, void* stream = nullptr) const;
@@ -128,7 +128,7 @@ std::int64_t state_bytes(const Codec& codec, Shape shape);
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
            float own_divisor, float sum_divisor);
 
-/// The same for x and all y of `type`, rounded once, at the end.
+/// Merges x and all y of `type` likewise. The result is rounded once, at the end.
 void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
            float own_divisor, float sum_divisor);
 
@@ -150,7 +150,7 @@ struct Traffic {
   double decode = 0;
   double decode_add = 0;
   int encode_kernels = 1;
-  int decode_kernels = 1;  ///< also the number for a decode-and-add
+  int decode_kernels = 1;  ///< number for a decode, and for a decode-and-add
 };
 
 /// One row per algorithm: drives command lines, documentation, tests and benchmarks.
@@ -160,14 +160,14 @@ struct AlgorithmRow {
   /// Rank by loss of precision, from kFinest (half precision) to kCoarsest; 0 if lossless or
   /// unknown, as for users' programs.
   int coarseness = 0;
-  Traffic traffic;  ///< with default parameters; all 0 if unknown
+  Traffic traffic;  ///< traffic with default parameters; all 0 if unknown
   std::string_view help;
   std::vector<Parameter> parameters;
   /// Makes the codec; `values` holds every parameter. Null if this build has no back end for the
   /// device.
   std::function<std::unique_ptr<Codec>(const std::map<std::string, double>& values, Device device)>
       make;
-  bool additive = false;  ///< as CodecTraits::additive
+  bool additive = false;  ///< see CodecTraits::additive
   /// Decoding restores the encoded bits exactly; message lengths vary with the data.
   bool lossless = false;
 };

@@ -72,7 +72,7 @@ HIPRESS_LANES float not_a_number() { return as_float(0x7fc00000u); }
 HIPRESS_LANES bool is_finite(float value) { return (as_bits(value) & 0x7f800000u) != 0x7f800000u; }
 /// Rounds towards zero; the value must lie in [0, 2^31).
 HIPRESS_LANES std::uint32_t truncate(float value) { return static_cast<std::uint32_t>(value); }
-/// Exact below 2^24; the value must be below 2^31.
+/// Converts to float: exactly below 2^24. The value must be below 2^31.
 HIPRESS_LANES float to_float(std::uint32_t value) {
   return static_cast<float>(static_cast<std::int32_t>(value));
 }

@@ -32,8 +32,8 @@ struct ValueRule {
   }
 };
 
-/// Sets the top bit exactly if the input is infinite or NaN: its exponent is all ones, so adding
-/// one to the exponent carries into the top bit. Flags are combined with |.
+/// Sets the top bit if and only if the input is infinite or NaN. Its exponent is then all ones, so
+/// adding one to the exponent carries into the top bit. Flags are combined with |.
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> non_finite_flag(F input) {
   return (as_bits(input) & 0x7fffffffu) + 0x00800000u;
@@ -51,7 +51,7 @@ HIPRESS_LANES F level_of(const MaskLanes<F>* planes, const float* levels) {
   }
 }
 
-/// The same from packed planes, for the lanes whose bits begin at bit `shift`.
+/// Level of a code from packed planes, for the lanes whose bits begin at bit `shift`.
 template <int kPlanes, class F>
 HIPRESS_LANES F level_of_bits(const std::uint32_t* planes, int shift, const float* levels) {
   if constexpr (kPlanes == 1) {

@@ -13,7 +13,7 @@ namespace hipress::kernels {
 /// The dimensions of a gradient, outermost first.
 using Shape = std::span<const std::int64_t>;
 
-/// The product of the dimensions; 1 of none.
+/// The product of the dimensions; 1 if there are none.
 inline std::int64_t elements_of(Shape shape) {
   std::int64_t elements = 1;
   for (const std::int64_t dimension : shape) elements *= dimension;
@@ -43,9 +43,9 @@ struct StagedSlice {
   Shape shape;
   void* values = nullptr;  ///< numbers of `type`; read by every encode, written by the decode
   ValueType type = ValueType::kFloat32;
-  /// Per stage, Stage::bytes of memory, aligned to 16 bytes, for the output of encode_stage(). For
-  /// additive messages, the mean over all nodes replaces it before the next stage begins. A later
-  /// stage may replace the mean by a result that is the same on all nodes.
+  /// Memory per stage for the output of encode_stage(): Stage::bytes, aligned to 16 bytes. If
+  /// messages are additive, the mean over all nodes replaces the output before the next stage
+  /// begins. A later stage may replace the mean by a result that is the same on all nodes.
   std::span<float* const> factors;
   /// The arrays of Codec::states(), as the last step left them.
   std::span<float* const> states;

@@ -195,7 +195,8 @@ State StateStore::slice_of(const Codec& codec, std::string_view gradient, std::u
   const bool same = known != state.open.end() && known->second.codec == &codec &&
                     known->second.elements == slice_elements;
   if (!same) {
-    // Other slice bounds or another codec: settle every slice that overlaps this one.
+    // The slice's bounds or codec differ from the last time: settle every open slice that overlaps
+    // it.
     for (auto open = state.open.begin(); open != state.open.end();) {
       const bool overlaps = open->first < first_element + slice_elements &&
                             first_element < open->first + open->second.elements;

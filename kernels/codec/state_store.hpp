@@ -24,17 +24,18 @@ class StateStore {
   /// Returns the first of `arrays` arrays of `elements` floats each; array i begins i * elements
   /// floats later. New arrays are zero; half-computed residuals are settled first. The pointer is
   /// valid until load() or the store's destruction. Throws std::invalid_argument if this (gradient,
-  /// role) exists with another length or number of arrays, as from another model.
+  /// role) exists with a different length or number of arrays, as after training a different model.
   float* get(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays);
 
-  /// The same as get(), for the slice from `first_element` on, as EncodeItem::state takes it. Also
-  /// throws std::invalid_argument if there is no such element.
+  /// Like get(), for the slice that begins at `first_element`, in the form of EncodeItem::state.
+  /// Also throws std::invalid_argument if there is no such element.
   State slice(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays,
               std::int64_t first_element);
 
-  /// The same, for encodes by `codec` that may leave the residual half computed, which is faster.
-  /// The codec settles it before the slice is accessed in any other way; it must outlive the use of
-  /// the store. Also throws std::invalid_argument if the slice exceeds the gradient.
+  /// State of a slice for encodes by `codec`, which may leave the residual half computed to save
+  /// time. `codec` completes the residual before the slice is accessed in any other way, so it must
+  /// outlive the use of the store. Also throws std::invalid_argument if the slice exceeds the
+  /// gradient.
   State slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
                  std::int64_t elements, std::int64_t first_element, std::int64_t slice_elements);
 
@@ -52,14 +53,14 @@ class StateStore {
   void save(const std::string& path);
 
   /// Replaces the store's content by a file's. On an error the store is unchanged. Throws
-  /// io::InputError if the file cannot be read, is no state file, is of another version, is
+  /// io::InputError if the file cannot be read, is not a state file, has a different version, is
   /// truncated, or holds a non-finite number (no encoder leaves one in a residual). Throws
   /// io::RunError if the file exceeds the free memory.
   void load(const std::string& path);
 
-  /// The same for a store in use: copies the file's values into the existing arrays, which stay in
-  /// place. Also throws io::InputError, and leaves the store unchanged, unless the file holds
-  /// exactly the gradients, roles and lengths of this store.
+  /// Loads a file into a store in use: copies the file's values into the existing arrays, which
+  /// stay in place. Also throws io::InputError, and leaves the store unchanged, unless the file
+  /// holds exactly the gradients, roles and lengths of this store.
   void restore(const std::string& path);
 
  private:
@@ -80,8 +81,8 @@ class StateStore {
   Arrays& arrays_of(std::string_view gradient, std::uint32_t role, std::int64_t elements,
                     int arrays);
   static void settle(Arrays& state);
-  /// Reads a file; throws as load(). `admit` is called before memory is allocated for an entry's
-  /// floats, and throws to reject the entry.
+  /// Reads a file; throws as load() does. `admit` is called before memory is allocated for an
+  /// entry's floats, and throws to reject the entry.
   using States = std::map<Key, Arrays, std::less<>>;
   using Admit = std::function<void(const Key& key, const Arrays& header)>;
   static States read(const std::string& path, const Admit& admit = {});

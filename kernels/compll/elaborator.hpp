@@ -164,7 +164,7 @@ class Elaborator {
 
   void merge(NodeId condition, const Flow& yes, const Flow& no, Flow& flow, const Place& place);
 
-  /// condition ? yes : no, in the common type.
+  /// Value of `condition ? yes : no`, in the common type.
   Thing common(const Thing& yes, const Thing& no, NodeId condition, const Place& place);
 
   void run_return(const Statement& statement, Flow& flow);
@@ -258,7 +258,7 @@ class Elaborator {
 
   Thing map(const Expression& call);
 
-  /// apply() with random numbers drawn per element of a domain.
+  /// Runs apply() with random numbers drawn per element of a domain.
   Thing apply_over(int domain, const Thing& lambda, const std::vector<Thing>& arguments,
                    const Place& called);
 
@@ -353,7 +353,7 @@ class Elaborator {
   /// Evaluates the size of a block, and makes the program work on blocks of that size.
   NodeId block_size(const Expression& operand);
 
-  /// reduce(a, block, initial, f): one number per block.
+  /// Evaluates reduce(a, block, initial, f): one number per block.
   Thing reduce_blocks(const Expression& call);
 
   Thing spread(const Expression& call);
@@ -420,7 +420,8 @@ class Elaborator {
   bool reads_gradient_ = false;  ///< true once the encoder has read the gradient
   Scope scope_ = Scope::kLambda;
   std::size_t floor_ = 0;    ///< variables before it belong to outer scopes
-  std::size_t ceiling_ = 0;  ///< variables before it are visible nevertheless
+  std::size_t ceiling_ = 0;  ///< variables before it are visible even if they belong to outer
+                             ///< scopes
   std::size_t function_ = 0, functions_ = 0;
   Captures captures_ = Captures::kNone;
   int domain_ = 0;                ///< domain that the current lambda runs over
@@ -432,7 +433,7 @@ class Elaborator {
     Place place;
     std::string why;
   };
-  std::optional<General> general_;  ///< reason why the program is no quantiser
+  std::optional<General> general_;  ///< reason why the program is not a quantiser
   std::map<NodeId, Place> places_;  ///< place of the first expression with each value
 };
 

@@ -13,7 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Same limit as Emitter::kMaxLines, for lines of loops.
+/// Limit of lines of loops, equal to Emitter::kMaxLines.
 constexpr int kMaxLines = 20000;
 
 /// Statements that compute values of an encoder or decoder, each array in its own loop. A value's
@@ -50,7 +50,7 @@ class Statements {
   const std::string& lines() const { return text_; }
   const std::string& text(NodeId id) const { return scalars_.at(id); }
 
-  /// "[&](std::int64_t i) { … return value; }" for an element of a domain.
+  /// Code of a function of an element of a domain: "[&](std::int64_t i) { … return value; }".
   std::string function(NodeId id, const char* index = "i") const {
     return fmt::format("[&]([[maybe_unused]] std::int64_t {}) {{\n{}    }}", index,
                        body(id, index));

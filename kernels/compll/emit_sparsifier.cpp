@@ -67,7 +67,7 @@ class SparsifierMatch {
     return bits.op == Op::kInteger && bits.integer == 32 ? values_[node.arguments[0]] : node;
   }
 
-  /// Value of the source that a selection kept; -1 if `node` is no such value.
+  /// Value of the source that a selection kept; -1 if `node` is not such a value.
   NodeId kept(const Node& node, int domain) const {
     if (node.op != Op::kKept || node.domain != domain) return -1;
     return program_.domains[static_cast<std::size_t>(domain)]

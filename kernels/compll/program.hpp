@@ -37,7 +37,7 @@ enum class Op : std::uint8_t {
   kScattered,  ///< this element of scatter `integer`
   kRotated,    ///< this element of the gradient, its block rotated
   kInBlocks,   ///< per block: reduction `integer` of the encoder over its elements
-  kOfBlock,    ///< per element: value `integer` of Program::spread of its block
+  kOfBlock,    ///< per element: value `integer` of Program::spread, as its block has it
   kFirst,      ///< first argument of a reduction's lambda
   kSecond,     ///< second argument
   // arithmetic: int with int, float with float
@@ -168,8 +168,8 @@ enum class DomainKind : std::uint8_t {
   kFilter,     ///< the source's elements for which `node` holds, in their order
   kLargest,    ///< the `count` elements of the source with the largest |node|, in their order
   kSorted,     ///< the source's elements by `node`
-  kExtracted,  ///< decoder: as many as the encoder's domain `source` has
-  kBlocks,     ///< one per `node` elements of the slice, and one for the rest
+  kExtracted,  ///< decoder: as many elements as the encoder's domain `source` has
+  kBlocks,     ///< one per `node` elements of the slice, and one for the elements left over
 };
 
 struct Domain {
@@ -181,7 +181,7 @@ struct Domain {
   std::vector<NodeId> kept;  ///< values of the source kept for its elements
 };
 
-/// An array that is read at other indices than the current one.
+/// An array that is read at indices other than the current one.
 struct Array {
   int domain;
   NodeId element;
@@ -222,7 +222,7 @@ struct Field {
 /// An array of a message.
 struct Part {
   FieldKind kind;
-  int domain;         ///< in a decoder: slice or kExtracted
+  int domain;         ///< slice or, in a decoder, kExtracted
   NodeId bits = -1;   ///< bits of kWord
   NodeId value = -1;  ///< encoder: value per element
   std::string name;

@@ -230,7 +230,7 @@ __device__ void update_residual(const Algorithm& algorithm, const BlockEncodeSli
   }
 }
 
-/// After encode_blocks, with the same grid: writes the start of the message, zeros and the
+/// Runs after encode_blocks, with the same grid. Writes the start of the message, zeros and the
 /// residual. A non-finite slice gets an all-zero body and keeps its residual.
 template <class Algorithm>
 __global__ void conclude_blocks(const Algorithm algorithm, const Batch<BlockEncodeSlice> batch) {

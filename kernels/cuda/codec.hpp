@@ -17,12 +17,12 @@ std::unique_ptr<Codec> make_cuda_quantizer(const CompiledAlgorithm& program,
                                            const CudaQuantizerKernels& kernels,
                                            const double* values);
 
-/// The same for a sparsifier.
+/// Makes a sparsifier's codec for the current GPU likewise.
 std::unique_ptr<Codec> make_cuda_sparsifier(const CompiledAlgorithm& program,
                                             const CudaSparsifierKernels& kernels,
                                             const double* values);
 
-/// The same for a block quantiser.
+/// Makes a block quantiser's codec for the current GPU likewise.
 std::unique_ptr<Codec> make_cuda_block_quantizer(const CompiledAlgorithm& program,
                                                  const CudaBlockKernels& kernels,
                                                  const double* values);

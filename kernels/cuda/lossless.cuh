@@ -143,7 +143,7 @@ struct Run {
 
 /// Shared memory of a thread block that measures a chunk.
 struct MeasureRoom {
-  /// Per warp; in the end, the first has the totals.
+  /// Counts per warp; in the end, the first warp's are the totals.
   std::uint32_t counts[kWarpsPerBlock][kSymbols];
   std::uint8_t present[kSymbols];  ///< symbols that occur, by ascending count
   std::uint8_t lengths[kSymbols];
@@ -334,7 +334,7 @@ __device__ inline void write_coded(const CodedNumbers& numbers, const ChunkPlan&
   write_rest(numbers, to + kLengthsBytes + kSizesBytes);
   __syncthreads();
   if (thread == 0) find_codes(lengths, codes);
-  __syncthreads();  // also because the rest may share a word with the streams
+  __syncthreads();  // needed also because the rest may share a word with the streams
   const std::int64_t bit =
       8 * bytes_before_streams(numbers.type, numbers.chunk.count) + plan.first_bits[thread];
   write_run(numbers, lengths, codes, reinterpret_cast<std::uint32_t*>(to), bit);
@@ -480,8 +480,8 @@ __device__ inline bool decode_stream(const std::uint32_t* words, std::int64_t bi
   return bit <= end_bit && end_bit - bit < 8;
 }
 
-/// Decodes the four streams, each with a thread of another warp; returns false, on the thread that
-/// finds it, if a stream is damaged.
+/// Decodes the four streams, each with a thread of a different warp; returns false, on the thread
+/// that finds it, if a stream is damaged.
 __device__ inline bool decode_streams(const FoundChunk& chunk, std::int64_t before,
                                       std::int64_t count, const std::uint16_t* table,
                                       std::uint8_t* exponents) {
@@ -545,7 +545,7 @@ __device__ inline std::uint32_t bits_of(const FoundChunk& chunk, ValueType type,
   return coded == type ? code : widened(coded, code);
 }
 
-/// The same as fp32.
+/// Value of a number of `type` with these bits, as fp32.
 __device__ inline float value_of(std::uint32_t bits, ValueType type) {
   if (type == ValueType::kFloat32) return as_float(bits);
   return as_float(widened(type, static_cast<std::uint16_t>(bits)));

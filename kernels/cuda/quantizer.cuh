@@ -123,7 +123,7 @@ struct MeasureRow {
   }
 };
 
-/// The same row in double, for a tile whose sums overflow.
+/// A MeasureRow in double precision, for a tile whose sums overflow.
 template <class Algorithm, int kPass, CudaFeedback kFeedback, ValueType kType>
 struct MeasureRowInDouble {
   using Partial = PartialOf<Algorithm, kPass, double>;
@@ -209,8 +209,8 @@ __device__ void write_start(const Algorithm& algorithm, const EncodeSlice& slice
   }
 }
 
-/// After a measuring pass: adds up the tiles in the fixed order; after the last pass, writes the
-/// start of the message. One thread block per slice.
+/// Runs after each measuring pass and adds up the tiles in the fixed order. After the last pass,
+/// also writes the start of the message. One thread block per slice.
 template <class Algorithm, int kPass>
 __global__ void conclude_slices(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                                 const void* tile_results, void* slice_results) {
@@ -295,7 +295,8 @@ __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
   codes.store(slice, tile, algorithm.planes());
 }
 
-/// After deferred passes that met a NaN or infinity: restores the residual and clears the codes.
+/// Runs after deferred passes that met a NaN or infinity: restores the residual and clears the
+/// codes.
 template <class Algorithm>
 __global__ void put_back(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                          const void* slice_results) {

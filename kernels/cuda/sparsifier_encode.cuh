@@ -45,14 +45,14 @@ struct SliceEntries {
     return selection.template of<float>(value, states + kResidual);
   }
 
-  /// The same before the states in memory are updated; does not change them.
+  /// Entry of an element before the states in memory are updated; does not change them.
   __device__ float before(std::int64_t element) const {
     float states[kMaxArrays] = {};
     for (int i = 0; i < kArrays; ++i) states[i] = slice.states[i * slice.stride + element];
     return of(load_value(slice.values, slice.type, element), states);
   }
 
-  /// The same after the states in memory are updated.
+  /// Entry of an element after the states in memory are updated.
   __device__ float now(std::int64_t element) const {
     if constexpr (kKept) return slice.states[kScoreArray<Algorithm> * slice.stride + element];
     return before(element);
@@ -162,7 +162,7 @@ __device__ std::uint32_t bin_of_rank(const Count* histogram, int bins, std::uint
   return bin;
 }
 
-/// Samples the threshold from which on entries are listed; at least 1, so that zeros are never
+/// Samples the threshold at or above which entries are listed; at least 1, so that zeros are never
 /// listed. One thread block per slice.
 template <class Algorithm>
 __global__ void sample_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {

@@ -17,7 +17,7 @@ inline constexpr int kMaxKeyBins = 2048;
 
 /// State of a slice between the kernels; all zeros before the first.
 struct SparsifierWork {
-  /// Per digit, of keys with the known higher digits.
+  /// Per digit: histogram of the keys that have the known higher digits.
   std::uint64_t histogram[kKeyDigits][kMaxKeyBins];
   std::uint64_t collected;   ///< entries of at least `threshold`, listed or not
   std::uint64_t ties;        ///< number of entries equal to `least` that are sent

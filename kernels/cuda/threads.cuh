@@ -42,7 +42,7 @@ __device__ inline std::uint64_t sum_before(std::uint64_t value, std::uint64_t& t
   return before;
 }
 
-/// atomicAdd for std::uint64_t, which CUDA's atomics lack.
+/// Counterpart of atomicAdd for std::uint64_t, which CUDA's atomics lack.
 __device__ inline std::uint64_t add_atomically(std::uint64_t& to, std::uint64_t value) {
   static_assert(sizeof(unsigned long long) == sizeof to);
   return atomicAdd(reinterpret_cast<unsigned long long*>(&to), value);

@@ -178,13 +178,13 @@ class Operator {
            exact ? "" : "at most ", most);
   }
 
-  /// values = decoded message
+  /// Decodes a message: values = decoded message.
   void decode(const std::byte* message, std::int64_t bytes, std::int64_t elements,
               float* values) const {
     decode(message, bytes, elements, values, DecodeMode::kOverwrite);
   }
 
-  /// values += decoded message
+  /// Decodes a message and adds it: values += decoded message.
   void decode_add(const std::byte* message, std::int64_t bytes, std::int64_t elements,
                   float* values) const {
     decode(message, bytes, elements, values, DecodeMode::kAdd);

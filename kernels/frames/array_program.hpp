@@ -35,7 +35,7 @@
 ///   };
 ///
 /// A message: QuantizerHeader; Wire; the lengths of its arrays (several arrays may share one); then
-/// the arrays, each from a multiple of 16 bytes on, with room for its maximal length.
+/// the arrays. Each array begins at a multiple of 16 bytes and has room for its maximal length.
 ///
 /// Standard-library functions instantiated here must not be compiled for different instruction sets
 /// in one program; host/export.hpp ensures that.

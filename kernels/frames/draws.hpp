@@ -61,7 +61,7 @@ HIPRESS_LANES DrawStream stream_of_site(DrawStream stream, std::uint32_t site) {
   return stream;
 }
 
-/// 32 random bits per lane; the first lane's element has index `element` in the slice.
+/// Draws 32 random bits per lane; the first lane's element has index `element` in the slice.
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> draw(const DrawStream& stream, std::int64_t element) {
   const std::uint64_t index = stream.first_element + static_cast<std::uint64_t>(element);
@@ -87,7 +87,7 @@ HIPRESS_LANES F draw_uniform(const DrawStream& stream, std::int64_t element) {
   return to_float(draw<F>(stream, element) >> 8) * 0x1p-24f;
 }
 
-/// value + draw_uniform(…), fused where available; the product is exact.
+/// Sum of `value` and draw_uniform(…), fused where available; the product is exact.
 template <class F>
 HIPRESS_LANES F plus_uniform(F value, const DrawStream& stream, std::int64_t element) {
   return plus_scaled(value, to_float(draw<F>(stream, element) >> 8), 0x1p-24f);

@@ -48,8 +48,8 @@ struct Pass {
   static constexpr int kValue = kNumber;
 };
 
-/// First 8 bytes of a message. The algorithm's Wire follows, then the planes from a multiple of 16
-/// on.
+/// First 8 bytes of a message. The algorithm's Wire follows. The planes begin at the next multiple
+/// of 16 bytes.
 struct QuantizerHeader {
   std::uint32_t elements = 0;  ///< elements of the slice, modulo 2^32
   std::uint16_t tag = 0;       ///< the algorithm's kTag

@@ -54,7 +54,7 @@ HIPRESS_LANES void combine_neighbours(Part* parts, int count) {
   }
 }
 
-/// For Partials::each: widens members to double precision.
+/// Operation for Partials::each: widens members to double precision.
 struct Widen {
   HIPRESS_LANES double operator()(float value) const { return value; }
   /// Counts are two's complement.
@@ -63,7 +63,7 @@ struct Widen {
   }
 };
 
-/// a + b, in fp32 within a tile and in double above. Adding 0 to the result turns -0 into 0.
+/// Sum a + b, in fp32 within a tile and in double above. Adding 0 to the result turns -0 into 0.
 struct Sum {
   template <class F>
   using Value = F;
@@ -82,7 +82,7 @@ struct Sum {
   HIPRESS_LANES static bool overflowed(double) { return false; }
 };
 
-/// a + b of whole numbers of at most 2^20 in magnitude, exact.
+/// Exact sum a + b of whole numbers of at most 2^20 in magnitude.
 struct WholeSum {
   template <class F>
   using Value = UnsignedLanes<F>;

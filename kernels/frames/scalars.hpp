@@ -63,7 +63,7 @@ HIPRESS_LANES std::int64_t clamped_to_bits(double value, std::int64_t bits) {
   return clamped_to_bits(to_whole(value), bits);
 }
 
-/// The same for float lanes; at most 24 bits are used, so that fp32 holds the top exactly.
+/// Clamps float lanes likewise; at most 24 bits are used, so that fp32 holds the top exactly.
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> lanes_clamped_to_bits(F value, std::int64_t bits) {
   const float top = static_cast<float>(top_of_bits(bits > 24 ? 24 : bits));

@@ -91,8 +91,8 @@ struct SparsifierHint {
   std::uint32_t least = 0;      ///< magnitude_key of the smallest entry sent; 0 if unknown
 };
 
-/// Sizes of a first pass, which collects entries from a threshold on. A sample sets the threshold
-/// such that it is almost certainly below the count-th largest entry.
+/// Sizes of a first pass, which collects entries at or above a threshold. A sample sets the
+/// threshold such that it is almost certainly below the count-th largest entry.
 struct SelectionPlan {
   static constexpr std::int64_t kSample = 8192;
   /// Rank of the threshold in the sample, from the largest; 0 if there is no sample.

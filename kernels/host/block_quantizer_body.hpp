@@ -17,7 +17,7 @@
 /// The frame around a block quantiser on a CPU, for float lanes F. Included only by the files of
 /// one algorithm, each compiled for its own instruction set. Every function that is not forced
 /// inline must be a template on Algorithm and F, so that the linker cannot replace a function by
-/// one compiled for another instruction set.
+/// one compiled for a different instruction set.
 ///
 /// A block fits the L1 cache, so it is read from memory once, for measuring, and coded from the
 /// cache. Error feedback takes a second pass over the slice, because one NaN at its end must leave
@@ -359,7 +359,7 @@ class BlockDecoder {
     if (algorithm_.rotates()) rotate_block<F>(values, count);
   }
 
-  /// values = (values / own + words) / sum.
+  /// Adds words between two divisions: values = (values / own + words) / sum.
   template <class Words>
   HIPRESS_LANES void add(const Words& words, float* values, int count, const Divisor& own,
                          const Divisor& sum) const {

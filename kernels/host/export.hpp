@@ -4,8 +4,8 @@
 #include "kernels/host/sparsifier_body.hpp"
 
 /// A file of generated code ends with HIPRESS_EXPORT_QUANTIZER(SYMBOL, "name", Algorithm,
-/// parameters, count), or the macro of another kind. The file is compiled once per instruction set
-/// and defines
+/// parameters, count), or the macro of a different kind. The file is compiled once per instruction
+/// set and defines
 ///
 ///   extern "C" const CompiledAlgorithm SYMBOL_ISA;
 ///

@@ -24,10 +24,10 @@ const std::vector<Isa>& available_isas();
 /// The fastest available one, used by make_codec().
 Isa best_isa();
 
-/// "scalar", "portable", "avx2", "avx512".
+/// Name of an instruction set: "scalar", "portable", "avx2", "avx512".
 std::string_view to_string(Isa isa);
 
-/// make_codec() for the CPU with a chosen instruction set, for tests and benchmarks. Throws
+/// Makes a codec for the CPU with a chosen instruction set, for tests and benchmarks. Throws
 /// std::invalid_argument as make_codec() does, and if `isa` is not available here.
 std::unique_ptr<Codec> make_codec_for(std::string_view text, Isa isa);
 

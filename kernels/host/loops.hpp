@@ -23,7 +23,7 @@ struct Avx512Isa {};
 
 /// Requires checked lengths and headers; nothing here throws or allocates. Arrays are passed as
 /// pointer and count, because functions of a standard-library type would be compiled here for one
-/// instruction set, and the linker could use them for another.
+/// instruction set, and the linker could use them for a different one.
 template <class IsaTag>
 struct HostLoops {
   /// Every source has codes of `planes` bits.

@@ -10,13 +10,13 @@
 
 /// Bodies of the host loops that serve every algorithm, for float lanes F. Included only by
 /// isa_*.cpp, each compiled for its own instruction set. Every function that is not forced inline
-/// must be a template on F, so that the linker cannot replace a function by one compiled for
-/// another instruction set.
+/// must be a template on F, so that the linker cannot replace a function by one compiled for a
+/// different instruction set.
 namespace hipress::kernels {
 
 // ---- decoding, merging and casting ----
 
-/// x = x / divisor, unless the divisor is 1.
+/// Divides the lanes: x = x / divisor, unless the divisor is 1.
 template <class F>
 HIPRESS_LANES void divide(Word<F>& word, const Divisor& divisor) {
   if (!divisor.divides) return;
@@ -59,7 +59,7 @@ struct RawReader {
   }
 };
 
-/// x = d, for a slice's elements from word `first_word` on, written to `values`.
+/// Decodes a slice's elements, starting at word `first_word`: x = d, written to `values`.
 template <class F, class Reader>
 HIPRESS_LANES void overwrite(const Reader& reader, std::int64_t first_word, float* values,
                              std::int64_t elements) {
@@ -102,7 +102,7 @@ HIPRESS_LANES void add_up_word(const Readers& readers, std::size_t count_of_read
   store_word(values, sum, count);
 }
 
-/// The same for a slice's elements from word `first_word` on, at `values`.
+/// Adds all words of d1, d2 … likewise, starting at word `first_word`, to x at `values`.
 template <class F, class Readers>
 HIPRESS_LANES void add_up(const Readers& readers, std::size_t count_of_readers,
                           std::int64_t first_word, float* values, std::int64_t elements,

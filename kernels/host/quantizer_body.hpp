@@ -14,7 +14,7 @@
 /// The frame around a quantiser on a CPU, for float lanes F. Included only by the files of one
 /// algorithm, each compiled for its own instruction set. Every function that is not forced inline
 /// must be a template on Algorithm and F, so that the linker cannot replace a function by one
-/// compiled for another instruction set.
+/// compiled for a different instruction set.
 namespace hipress::kernels {
 
 // ---- reductions over a slice, in the order of frames/reduction.hpp ----
@@ -143,8 +143,8 @@ class SliceEncoder {
   using Coder = decltype(std::declval<const Algorithm&>().coder(std::declval<const Scalars&>(),
                                                                 std::declval<const DrawStream&>()));
 
-  /// Runs all measuring passes from kPass on. Returns false after the first if the slice is not
-  /// finite.
+  /// Runs all measuring passes, starting at kPass. Returns false after the first if the slice is
+  /// not finite.
   template <int kPass>
   HIPRESS_LANES bool measure_all(Scalars& scalars) {
     if constexpr (kPass < Algorithm::kPasses) {
@@ -225,7 +225,7 @@ class SliceEncoder {
     return found.template each<double>(Widen());
   }
 
-  /// The same tree in double precision, which cannot overflow for a tile of finite floats. Takes a
+  /// measure_tile() in double precision, which cannot overflow for a tile of finite floats. Takes a
   /// copy of the encoder, so that the original's members can stay in registers.
   template <int kPass>
   __attribute__((noinline)) static Partial<kPass, double> measure_tile_in_double(

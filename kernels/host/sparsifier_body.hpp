@@ -15,8 +15,8 @@
 
 /// The frame around a sparsifier on a CPU, for float lanes F. Included only by the files of one
 /// algorithm, each compiled for its own instruction set. Every function that is not forced inline
-/// must be a template on F, so that the linker cannot replace a function by one compiled for
-/// another instruction set.
+/// must be a template on F, so that the linker cannot replace a function by one compiled for a
+/// different instruction set.
 namespace hipress::kernels {
 
 /// Thread-local memory for the entries that a first pass collects. It is reused, because allocating
@@ -177,7 +177,7 @@ class SparsifierEncoder {
     return selection_.template of<float>(value, state + kResidual);
   }
 
-  /// The same once states are up to date.
+  /// Computes an element's entry once states are up to date.
   HIPRESS_LANES float entry_now(std::int64_t element) const {
     if constexpr (kStored) return array(kScoreArray<Algorithm>)[element];
     return entry(element);

@@ -93,8 +93,8 @@ void put_together(ValueType type, const std::uint8_t* __restrict exponents,
 
 // ---- fp32 numbers that are numbers of 16 bits, and back ----
 
-/// True if all fp32 numbers are exact in type `narrow`. Stops at the first block of 64 that has
-/// another.
+/// True if all fp32 numbers are exact in type `narrow`. Stops at the first block of 64 in which one
+/// is not.
 bool are_all(ValueType narrow, const std::uint8_t* values, std::int64_t count) {
   constexpr std::int64_t kAtOnce = 64;
   for (std::int64_t first = 0; first < count; first += kAtOnce) {

@@ -29,7 +29,7 @@ namespace hipress::kernels::lossless {
 /// which is the bound for fp32.
 std::unique_ptr<Codec> make_codec();
 
-/// The same on the current GPU; messages have the same bits.
+/// Makes the codec for the current GPU; messages have the same bits.
 std::unique_ptr<Codec> make_cuda_codec();
 
 }  // namespace hipress::kernels::lossless

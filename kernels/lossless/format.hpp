@@ -39,7 +39,7 @@ inline constexpr auto kChunkStartBytes = static_cast<std::int64_t>(sizeof(ChunkS
 
 HIPRESS_LANES std::int64_t up_to_4(std::int64_t bytes) { return (bytes + 3) / 4 * 4; }
 
-/// Size of a value in bytes, as bytes_per_value(), for device code too.
+/// Size of a value in bytes, like bytes_per_value(), but also for device code.
 HIPRESS_LANES std::int64_t number_bytes(ValueType type) {
   return type == ValueType::kFloat32 ? 4 : 2;
 }

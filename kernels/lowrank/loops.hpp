@@ -20,8 +20,8 @@ struct Loops {
   void (*reconstruct)(const Reconstruction& item, float* room);
   /// Computes gram[i * rank + j] for i ≤ j.
   void (*multiply_by_own)(const float* factor, std::int64_t rows, int rank, double* gram);
-  /// factor = factor·inverse, where `inverse` is upper triangular. Columns with a 0 on its diagonal
-  /// become 0.
+  /// Computes factor = factor·inverse, where `inverse` is upper triangular. Columns with a 0 on its
+  /// diagonal become 0.
   void (*multiply_by_inverse)(float* factor, std::int64_t rows, int rank, const double* inverse);
 };
 

@@ -10,8 +10,8 @@ namespace hipress::kernels::lowrank {
 
 HIPRESS_LANES std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// Row `row` of a matrix from column `first` on, in fp32: in place, or copied to `room`; zeros up
-/// to `padded`.
+/// Row `row` of a matrix starting at column `first`, in fp32: in place, or copied to `room`; zeros
+/// up to `padded`.
 template <class F>
 HIPRESS_LANES const float* line_of(const Matrix& matrix, std::int64_t row, std::int64_t first,
                                    std::int64_t width, std::int64_t padded, float* room) {
@@ -59,7 +59,7 @@ HIPRESS_LANES F combine_within(F sum) {
   }
 }
 
-/// Same as combine_lanes() in order.hpp, in fp32.
+/// Sum of the lanes: combine_lanes() of order.hpp, in fp32.
 template <class F>
 HIPRESS_LANES float combined(LaneSums<F> sums) {
   for (int half = LaneSums<F>::kParts / 2; half > 0; half /= 2) {
@@ -86,7 +86,8 @@ __attribute__((noinline)) double dot_in_double(const float* line, const float* c
   return combine_lanes(lanes);
 }
 
-/// totals[c * stride + r] += lines[r] · (column c of a tile), for kRows rows and kColumns columns.
+/// Adds dot products: totals[c * stride + r] += lines[r] · (column c of a tile), for kRows rows and
+/// kColumns columns.
 template <class F, int kRows, int kColumns>
 HIPRESS_LANES void add_dots(const float* const* lines, const float* tile, std::int64_t padded,
                             double* totals, std::int64_t stride) {
@@ -162,8 +163,8 @@ void multiply(const Matrix& matrix, const float* factor, int rank, double* total
 
 // ---- Mᵀ·A ----
 
-/// sums[c * kTileColumns + j] += products of a group's rows, for kColumns columns of the factor and
-/// vectors of V from column j on.
+/// Adds the products of a group's rows to sums[c * kTileColumns + j], for kColumns columns of the
+/// factor and vectors of V starting at column j.
 template <class V, int kColumns, int kVectorsAtOnce>
 HIPRESS_LANES void add_group_at(const float* const (&lines)[kGroupRows],
                                 const float (*entries)[kGroupRows], std::int64_t j, float* sums) {
@@ -290,8 +291,8 @@ void multiply_transposed(const Matrix& matrix, const float* factor, int rank, do
 
 inline constexpr int kRowsAtOnce = 4;
 
-/// For kRowsAtOnce rows and vectors of V from column j on: products[r] += Σ left[c][r] · right[c]
-/// over kColumns columns; assigns instead if `first`.
+/// Adds to kRowsAtOnce rows, in vectors of V starting at column j: products[r] += Σ left[c][r] ·
+/// right[c] over kColumns columns; assigns instead if `first`.
 template <class V, int kColumns>
 HIPRESS_LANES void add_columns_at(const float (*left)[kRowsAtOnce], const float* right,
                                   std::int64_t stride, std::int64_t j, bool first,
@@ -332,7 +333,7 @@ HIPRESS_LANES void add_columns(const float (*left)[kRowsAtOnce], const float* ri
   }
 }
 
-/// A tile of kRowsAtOnce rows of left·rightᵀ from row `row` on; rows past the last are 0.
+/// A tile of kRowsAtOnce rows of left·rightᵀ starting at row `row`; rows past the last are 0.
 template <class F>
 __attribute__((noinline)) void product_tile(const float* left, std::int64_t rows, std::int64_t row,
                                             const float* right, std::int64_t columns,
@@ -352,7 +353,7 @@ __attribute__((noinline)) void product_tile(const float* left, std::int64_t rows
   }
 }
 
-/// residual = v − own, clamped to finite floats.
+/// Computes residual = v − own, clamped to finite floats.
 template <class V>
 HIPRESS_LANES void keep_rest_at(const float* line, const float* own, float* residual) {
   V v, sent;

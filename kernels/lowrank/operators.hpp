@@ -38,8 +38,8 @@ struct Orthonormalisation {
   DrawKey key = {};  ///< draws depend on `seed`, `step`, `gradient` and `role`
 };
 
-/// product = M·factor, or Mᵀ·factor, times `scale`. The product is NaN everywhere if an entry of M
-/// or of the factor is not finite; otherwise it is finite.
+/// Operation product = M·factor, or Mᵀ·factor, times `scale`. The product is NaN everywhere if an
+/// entry of M or of the factor is not finite; otherwise it is finite.
 struct Product {
   Matrix matrix;
   const float* factor = nullptr;  ///< `rank` columns, each with `columns` or `rows` entries
@@ -49,7 +49,7 @@ struct Product {
   double scale = 1;
 };
 
-/// values = left·rightᵀ and, if there is a residual, residual = v − own_left·own_rightᵀ.
+/// Operation values = left·rightᵀ and, if there is a residual, residual = v − own_left·own_rightᵀ.
 ///
 /// If an entry of `mean` is not finite, all values become NaN, and the residual and `kept` are
 /// unchanged.

@@ -45,7 +45,7 @@ inline constexpr double kLeastPivot = 1e-13;
 /// Saturation bound of a factor's entries; sums over 65536 nodes stay finite.
 inline constexpr double kLargestOfFactor = 0x1p111;
 
-/// v of a value and its residual. x − x is 0, or NaN if x is not finite.
+/// Value v of an input x and its residual. The term x − x is 0, or NaN if x is not finite.
 template <class F>
 HIPRESS_LANES F with_residual(F x, F residual) {
   const F sum = x + residual;

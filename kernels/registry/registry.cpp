@@ -100,14 +100,15 @@ struct NamedValues {
 };
 
 /// Code of one program: per instruction set, by Isa, and for GPUs. Null if this build has none.
-/// CUDA kernels are fetched when a codec is made, because a user's are compiled then.
+/// CUDA kernels are fetched when a codec is made, because those of a user's program are compiled
+/// then.
 struct Programs {
   std::array<const CompiledAlgorithm*, 4> host;
   std::function<const CudaKernels&()> cuda;
 };
 
-/// Values in the program's order of parameters. Throws std::invalid_argument for a value that is no
-/// multiple of the declared step.
+/// Values in the program's order of parameters. Throws std::invalid_argument for a value that is
+/// not a multiple of the declared step.
 std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
   std::vector<double> ordered;
   for (int i = 0; i < program.parameter_count; ++i) {
@@ -225,8 +226,8 @@ Entry low_rank_entry(std::string_view name, const Traffic& traffic, std::string_
           }};
 }
 
-/// With error feedback, each stage's product reads the gradient and the residual, 8 bytes per
-/// element. The decode reads both again and writes both.
+/// Entries of the low-rank algorithms. With error feedback, each stage's product reads the gradient
+/// and the residual, 8 bytes per element. The decode reads both again and writes both.
 std::vector<Entry> low_rank_entries() {
   return {low_rank_entry("powersgd", {16, 16, 0},
                          "a product of two factors of low rank, by one step of a power iteration",

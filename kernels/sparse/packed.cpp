@@ -50,7 +50,7 @@ class BitWriter {
   int used_ = 0;
 };
 
-/// Reads `bits` < 64 bits from bit `first` on.
+/// Reads `bits` < 64 bits starting at bit `first`.
 std::uint64_t bits_at(const std::byte* words, std::int64_t first, int bits) {
   if (bits == 0) return 0;
   const std::int64_t word = first / kWordBits;

@@ -64,7 +64,7 @@ class PackedCodec : public Codec {
 std::unique_ptr<Codec> make_packed(std::unique_ptr<Codec> sparsifier, Packing packing,
                                    int waiting_array);
 
-/// The same for a sparsifier's codec on the current GPU; messages have the same bits.
+/// Packs the messages of a sparsifier's codec on the current GPU likewise; they have the same bits.
 std::unique_ptr<Codec> make_cuda_packed(std::unique_ptr<Codec> sparsifier, Packing packing,
                                         int waiting_array);
 

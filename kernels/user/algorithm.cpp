@@ -28,7 +28,8 @@ namespace hipress::kernels {
 namespace {
 
 /// Flags of the built-in algorithms for the fastest instruction set here. They are part of the
-/// cache key, so another processor finds a cached program only if it has the same instruction set.
+/// cache key, so a different processor finds a cached program only if it has the same instruction
+/// set.
 std::vector<std::string> compiler_flags() {
   std::vector<std::string> flags = {"-std=c++20", "-O3", "-ffp-contract=off", "-fPIC",
                                     "-shared",    "-w",  "-DHIPRESS_PLUGIN"};
@@ -55,7 +56,7 @@ std::vector<std::string> compiler_command() {
   std::istringstream text(io::cxx_compiler());
   std::vector<std::string> words;
   for (std::string word; text >> word;) words.push_back(word);
-  // Absolute, because the compiler is started in another folder.
+  // Absolute, because the compiler is started in a different folder.
   if (!words.empty() && words.front().find('/') != std::string::npos) {
     words.front() = std::filesystem::absolute(words.front()).string();
   }

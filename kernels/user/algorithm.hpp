@@ -10,7 +10,7 @@ namespace hipress::kernels {
 /// A CompLL program, compiled for this processor.
 struct UserProgram {
   const CompiledAlgorithm* algorithm;
-  std::string path;  ///< for messages
+  std::string path;  ///< name of the program in messages
   std::string code;  ///< generated code, both C++ and CUDA
 };
 

@@ -175,7 +175,7 @@ CudaKernels load(const UserProgram& program, [[maybe_unused]] const GpuCode& cod
     cudaKernel_t kernel = nullptr;
     check(cudaLibraryGetKernel(&kernel, library, code.names[i++].c_str()), program.path,
           "finding a compiled kernel");
-    *named.handle = reinterpret_cast<const void*>(kernel);  // as cudaLaunchKernel takes it
+    *named.handle = reinterpret_cast<const void*>(kernel);  // the form that cudaLaunchKernel takes
   }
 #endif
   return kernels;

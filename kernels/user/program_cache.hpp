@@ -26,8 +26,8 @@ class ProgramCache {
   ProgramCache();
 
   /// Reads and verifies the program of a key. Empty if it is missing, or if the program or its
-  /// manifest is damaged or belongs to another key; the caller then compiles it again. `ending` is
-  /// ".so" or ".cubin". Refuses the files that io::PrivateFolder::read refuses.
+  /// manifest is damaged or belongs to a different key; the caller then compiles it again. `ending`
+  /// is ".so" or ".cubin". Refuses the files that io::PrivateFolder::read refuses.
   std::optional<std::string> find(const std::string& key, const std::string& ending) const;
 
   /// Stores a program. Several processes may store the same one at the same time.

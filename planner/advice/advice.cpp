@@ -25,7 +25,8 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kDropInBudget_s = 0.5;  // for plans without compression beside SeCoPa's
+constexpr double kDropInBudget_s = 0.5;  // budget for plans without compression, beside a search
+                                         // that does not optimise
 
 class Stopwatch {
  public:
@@ -199,7 +200,7 @@ double bound(const Problem& problem, std::optional<double> known_s) {
 }
 
 /// Lower bound of all plans that the search could have returned; none, perhaps with a reason, if
-/// unknown. `of_search_s`: the search's own bound; 0: it has none.
+/// unknown. `of_search_s`: the search's own bound; 0: the search has no bound.
 std::optional<double> find_bound(const PreparedRequest& prepared, double of_search_s,
                                  std::optional<double> known_s, std::string& diagnostic) {
   if (!prepared.search.simulates || !prepared.searches()) return std::nullopt;
@@ -215,8 +216,8 @@ std::optional<double> find_bound(const PreparedRequest& prepared, double of_sear
   return prepared.other ? std::min(bound_s, bound(prepared.other->problem(), known_s)) : bound_s;
 }
 
-/// Reason why plans cannot be simulated: SeCoPa's formulas cover algorithms that no profile has
-/// costs for. Empty: they can.
+/// Reason why plans cannot be simulated; empty if they can. SeCoPa's formulas cover algorithms that
+/// no profile has costs for.
 std::string missing_costs(const PreparedRequest& prepared) {
   if (prepared.search.simulates || !prepared.searches()) return {};
   try {
@@ -306,8 +307,8 @@ void give_verdict(const PreparedRequest& prepared, Advice& advice) {
   advice.verdict.sentence.insert(0, other);
 }
 
-/// Advice for one of a request's problems, and for `other`, the same with the GPUs at another
-/// level; null: one level only.
+/// Advice for one of a request's problems, and for `other`, the same problem with the GPUs at the
+/// other level. Null: there is one level only.
 Advice find_advice(const PreparedRequest& prepared, const Problem& problem, const Problem* other) {
   Advice advice;
   advice.problem = &problem;

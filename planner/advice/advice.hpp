@@ -35,14 +35,14 @@ struct Hooks {
   /// Progress of the search: used share of the budget, and best time so far in seconds. May be
   /// called on a thread of the search, like `searched`.
   std::function<void(double share, double best_s)> progress = {};
-  std::function<void()> searched = {};  ///< after the last progress of a search
+  std::function<void()> searched = {};  ///< called after the last progress of a search
   /// Set from outside; must stay valid until advise() returns. Searches that optimise then end with
   /// the best plan so far.
   io::InterruptFlag interrupted = {};
 };
 
-/// A checked request, with everything that it names read in. The budget for simulations beside the
-/// search starts with its construction, so a prepared request serves one advise().
+/// A checked request, with everything that it names read in. Construction starts the budget for
+/// simulations beside the search, so a prepared request serves one advise().
 class PreparedRequest {
  public:
   /// Reads all inputs, and rejects impossible requests before any long computation: io::InputError
@@ -51,7 +51,8 @@ class PreparedRequest {
   PreparedRequest(const PreparedRequest&) = delete;
   PreparedRequest& operator=(const PreparedRequest&) = delete;
 
-  bool searches() const { return request.analysis.plan.empty(); }  ///< else a plan is given
+  /// True if a plan is searched for, false if one is given.
+  bool searches() const { return request.analysis.plan.empty(); }
   /// True if passes polish the plan, and an interrupt ends the search with the best plan so far.
   bool optimises() const { return search.optimises && searches(); }
   /// Share of the budget for each level of GPUs.
@@ -62,13 +63,14 @@ class PreparedRequest {
   static constexpr double kShareUncompressed = 0.5;
 
   const std::shared_ptr<const Learning> learning;  ///< results of the pilot; null: no pilot
-  const Request request;                           ///< as given, with its algorithms named
+  const Request request;                           ///< request as given, with its algorithms named
   const PlanForm form;                             ///< required form of the plan
   const SearchRow& search;                         ///< search that makes the plan
   std::vector<std::string> diagnostics;            ///< assumptions made
-  const models::Model model;                       ///< with the request's times
+  const models::Model model;                       ///< model with the request's times
   Problem problem;                                 ///< points into the other members
-  std::uint32_t given_nodes = 0;     ///< nodes of the given cluster, of one or several GPUs
+  std::uint32_t given_nodes = 0;     ///< number of nodes of the given cluster, each of one or
+                                     ///< several GPUs
   costs::Profile profile;            ///< costs of the machines
   costs::Profile secopa_profile;     ///< costs for SeCoPa's formulas
   std::optional<Machines> machines;  ///< set by read_machines()
@@ -90,8 +92,9 @@ struct Advice {
   SearchResult found;                ///< the plan, after passes and in one topology
   double search_s = 0;               ///< duration of the searches
   const Problem* problem = nullptr;  ///< problem of the plan, at its level of GPUs
-  /// With a pilot: the searched problems, restricted to algorithms up to the plan's limit on the
-  /// number of steps, at the given and at the other level of GPUs. Null without a pilot.
+  /// With a pilot: the problems that were searched, at the given and at the other level of GPUs.
+  /// Their algorithms are only those within the plan's limit on the number of steps. Null without a
+  /// pilot.
   std::shared_ptr<const Problem> bounded = {}, bounded_other = {};
   /// The problem at the request's level of GPUs, as searched.
   const Problem& own(const PreparedRequest& prepared) const {
@@ -107,14 +110,14 @@ struct Advice {
 /// compresses nothing if compression saves no more than the tolerance.
 Advice find_advice(const PreparedRequest& prepared);
 
-/// Polishes the plan, runs the requested analyses, bounds the time of all plans, and judges.
+/// Polishes the plan, runs the requested analyses, bounds the time of all plans, and judges. Throws
 /// io::InputError if an analysis of a given plan is impossible.
 void complete(const PreparedRequest& prepared, Advice& advice);
 
 /// Calls find_advice() and complete().
 Advice advise(const PreparedRequest& prepared);
 
-/// The same without passes and bound, and with cheap baselines alone.
+/// Like advise(), but without passes and bound, and with cheap baselines alone.
 Advice advise_briefly(PreparedRequest& prepared);
 
 }  // namespace hipress::planner

@@ -85,7 +85,7 @@ void require_readable(const std::string& path_or_name, const Problem& problem) {
   if (problem.topology != "best") {
     read_plan(path_or_name, problem, problem.topology, {});
   } else if (io::is_yaml_name(path_or_name)) {
-    io::YamlNode::load(path_or_name);  // it may be for GPUs at either level
+    io::YamlNode::load(path_or_name);  // its GPUs may be at either level, so it is only loaded
   } else {
     read_plan(path_or_name, problem, "ps", {});
   }

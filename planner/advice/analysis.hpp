@@ -15,7 +15,7 @@
 /// Steps after the search: passes, and the requested analyses of the plan.
 namespace hipress::planner {
 
-/// Share of the budget, beside the rest of the search's.
+/// Budget of the passes, as a share of the search's. They also get what the search has left.
 inline constexpr double kPassAllowance = 0.25;
 
 struct AnalysisOptions {
@@ -37,12 +37,12 @@ struct AnalysisOptions {
 /// Callback for sentences to the user.
 using Warn = std::function<void(const std::string& sentence)>;
 
-/// io::InputError for contradictory options.
+/// Throws io::InputError for contradictory options.
 void check(const AnalysisOptions& options, const Problem& problem);
 
 /// Reads a plan file or makes a named plan for the problem. The topology is the plan YAML's, else
-/// `topology`; io::InputError if that is "best". The transfer order is `order` if given, else the
-/// plan YAML's, else ready.
+/// `topology`; throws io::InputError if that is "best". The transfer order is `order` if given,
+/// else the plan YAML's, else ready.
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
                     const std::string& topology, std::optional<sim::TransferOrder> order);
 
@@ -51,7 +51,7 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits);
 
 /// Results of the requested analyses, within the budget.
 struct Analysis {
-  TimedPlan plan;  ///< after the passes, or the robust one
+  TimedPlan plan;  ///< plan after the passes, or the robust one
   std::vector<std::string> diagnostics;
   std::vector<std::string> warnings;  ///< warnings of the passes
   std::vector<PassReport> passes;
@@ -72,8 +72,8 @@ struct Found {
   bool keeps_plan = false;  ///< passes leave it unchanged
 };
 
-/// Polishes the plan, and runs the requested analyses within the budget. Throws as read_plan(), and
-/// io::InputError if a given plan cannot be analysed.
+/// Polishes the plan, and runs the requested analyses within the budget. Throws as read_plan()
+/// does, and io::InputError if a given plan cannot be analysed.
 Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
                  const Found& found);
 

@@ -19,13 +19,13 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kWidest = 64;         // the range is from 1/64 to 64 times the given value
-constexpr double kManyNodes = 512;     // or, of nodes, up to these
-constexpr double kWider = 4;           // without a turn there, the range grows by such factors
-constexpr double kSlow_s = 5;          // plans for wider ranges take no longer
+constexpr double kManyNodes = 512;     // upper end of the range for numbers of nodes
+constexpr double kWider = 4;           // factor by which a range without a turn grows
+constexpr double kSlow_s = 5;          // the range grows no further if a plan takes longer
 constexpr double kNear = 1.011;        // final ratio of two values in a bisection
-constexpr double kNearEnough = 1.045;  // the same for the ends of sure ranges
-constexpr double kKnownReach = 2;      // known plans are compared up to such a factor
-constexpr double kNearOfKnown = 1.1;   // the same for all values of known plans
+constexpr double kNearEnough = 1.045;  // final ratio at the ends of the ranges with a sure answer
+constexpr double kKnownReach = 2;      // factor up to which known plans are compared
+constexpr double kNearOfKnown = 1.1;   // final ratio of two values, for known plans
 
 std::string seconds_text(double value) { return fmt::format("{:.12g}s", value); }
 
@@ -113,7 +113,7 @@ Elsewhere elsewhere_of(const PreparedRequest& prepared, const Advice& advice, do
   return made;
 }
 
-/// Advice on known plans, at the costs of another request.
+/// Advice on known plans, at the costs of a different request.
 Advice advise_among(const Comparison& known, const PreparedRequest& prepared) {
   Advice advice;
   advice.problem = &prepared.problem;
@@ -135,7 +135,7 @@ Request request_for(const PreparedRequest& prepared, std::int64_t evaluations) {
   return request;
 }
 
-/// Above 0 if compression saves more than the tolerance.
+/// Saving beyond the tolerance: above 0 if compression saves more than that.
 double margin(const Elsewhere& at, double tolerance) { return at.saving->median - tolerance; }
 
 double middle(const QuantityRow& quantity, double low, double high) {
@@ -322,7 +322,7 @@ class Look {
   const QuantityRow& quantity_;
   BreakEvenPoint& point_;
   const double tolerance_;
-  bool slow_ = false;  ///< the grid could not be looked at as a whole
+  bool slow_ = false;  ///< some values of the grid were left out
 };
 
 /// Two values between which the answer turns.
@@ -532,7 +532,7 @@ std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
     return ", " + describe_sure(quantity, from, to, "surely not",
                                 "too close to call " + describe_place(quantity, from, to));
   };
-  std::vector<const Turn*> ends = {nullptr};  // ends of stretches
+  std::vector<const Turn*> ends = {nullptr};  // ends of ranges, null for those of all values
   for (const Turn& turn : point.turns) ends.push_back(&turn);
   ends.push_back(nullptr);
   std::vector<std::string> sentences;

@@ -27,22 +27,23 @@ struct QuantityRow {
   std::string_view unit;                          ///< unit of the values: "B/s", "s", "nodes"
   bool whole = false;                             ///< values are whole numbers
   Span may_be;                                    ///< possible values
-  Span makes_sense;                               ///< values searched for a turn
+  Span makes_sense;                               ///< range in which turns are searched for
   double (*of)(const PreparedRequest& prepared);  ///< value in a request
   void (*set)(double value, Request& request);    ///< changes the value
   std::string (*text)(double value);              ///< "25 Gbit/s"
 };
 std::span<const QuantityRow> quantities();
-/// io::InputError, with the known names, for any other.
+/// Row of that name. Throws io::InputError, with the known names, for any other name.
 const QuantityRow& find_quantity(std::string_view name);
-/// "bandwidth, latency, …", for help.
+/// Names of all quantities, for help: "bandwidth, latency, …".
 std::string quantity_names();
 
 /// Advice for one value of a quantity, with plans made for that value.
 struct Elsewhere {
   double value = 0;
-  std::optional<double> compressed_s = {};    ///< fastest known plan with compression
-  std::optional<double> uncompressed_s = {};  ///< fastest known plan without
+  std::optional<double> compressed_s = {};    ///< time of the fastest known plan with compression
+  std::optional<double> uncompressed_s = {};  ///< time of the fastest known plan without
+                                              ///< compression
   /// Share of the uncompressed time saved by compression: 10th percentile, median, 90th percentile,
   /// and the probability that it exceeds the tolerance. None if one of the two times is unknown.
   std::optional<sim::Saving> saving = {};
@@ -52,8 +53,8 @@ struct Elsewhere {
 /// Plans that WhatIf compares at other values.
 enum class Compared : std::uint8_t {
   kSearched,  ///< those found by a search at each value
-  /// Those of the given advice, simulated again, up to twice or half of the request's value; beyond
-  /// that, and for other numbers of nodes, those of a brief search. As kSearched with a pilot.
+  /// Up to twice or half of the request's value: plans of the given advice, simulated again. Beyond
+  /// that, and for other numbers of nodes: those of a brief search. With a pilot, as kSearched.
   kKnown,
 };
 
@@ -68,7 +69,7 @@ class WhatIf {
   WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice = nullptr,
          Compared compared = Compared::kSearched);
 
-  /// Advice for that value. io::InputError if the request is impossible with it.
+  /// Advice for that value. Throws io::InputError if the request is impossible with it.
   const Elsewhere& at(const QuantityRow& quantity, double value);
   /// Advice if every codec kernel were `factor` times as fast.
   Elsewhere with_faster_codecs(double factor) const;
@@ -106,8 +107,8 @@ struct BreakEvenPoint {
   bool hides_nothing = false;         ///< the compute time is unknown
 };
 
-/// Call this before a search. io::InputError, with a remedy, if the quantity's value lies outside
-/// its range, or if the request fixes it, as a cluster file fixes the nodes.
+/// Call this before a search. Throws io::InputError, with a remedy, if the quantity's value lies
+/// outside its range, or if the request fixes it, as a cluster file fixes the nodes.
 void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity);
 
 /// Evaluates values from 1/64 to 64 times the given one (nodes: from 2 to 512), in factors of two.

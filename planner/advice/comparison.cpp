@@ -38,9 +38,9 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found, E
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
   const std::chrono::duration<double> once = std::chrono::steady_clock::now() - start;
-  // Reserve time for the intervals of the plan and its best rival; they tell more than the last
-  // baselines or a pass. Each takes two simulations, and the rival's may take as long again. On a
-  // shared machine all of this takes several times as long as one run.
+  // Reserve time for the intervals of the plan and its best rival, which tell more than the last
+  // baselines or a pass. An interval takes two simulations, and the rival's may take as long again.
+  // On a shared machine all of this takes several times as long as one run.
   constexpr double kLeast_s = 1;
   if (machines.budget) {
     machines.budget->reserve(
@@ -128,7 +128,7 @@ Comparison compare_again(const Problem& problem, const Comparison& known, TimedP
 
 SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
   Problem raw = problem;
-  // Sharded jobs compute in half precision, so casts are no compression there.
+  // Sharded jobs compute in half precision, so casts do not count as compression there.
   const bool casts = kind_of(problem.schedule) == JobKind::kSharding;
   std::erase_if(raw.algorithms, [&](const auto& one) { return !casts || !plans::is_cast(one); });
   raw.limits = limits;

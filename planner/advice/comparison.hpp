@@ -12,9 +12,9 @@ namespace hipress::planner {
 Comparison compare_with_baselines(const Problem& problem, SearchResult& found,
                                   Extent extent = Extent::kAll);
 
-/// Simulates plans of another comparison on the problem's machines, with their responses: its
+/// Simulates plans of the comparison `known` on the problem's machines, with their responses: its
 /// contenders, and baselines that are not much slower. Sets `planned` to the fastest that the
-/// problem allows as its answer. Without baselines.
+/// problem allows as its answer. The result has no baselines.
 Comparison compare_again(const Problem& problem, const Comparison& known, TimedPlan& planned);
 
 /// Searches for the best plan without compression, within limits.
@@ -28,8 +28,8 @@ void consider_uncompressed(const Problem& problem, const SearchResult& found,
 
 /// Sets Comparison::compressed to the fastest compressing plan with the problem's algorithms:
 /// `plan`, or a baseline that the problem allows as its answer. Sets Comparison::elsewhere to the
-/// fastest other baseline. `problem` is the plan's; `given` is the baselines', possibly with the
-/// GPUs at another level.
+/// fastest other baseline. `problem` is the problem of the plan; `given` is that of the baselines,
+/// possibly with the GPUs at the other level.
 void consider_compressed(const Problem& problem, const Problem& given, const TimedPlan& plan,
                          Comparison& comparison);
 
@@ -39,8 +39,8 @@ void consider_compressed(const Problem& problem, const Problem& given, const Tim
 void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found);
 
 /// Sets Baseline::response, within the budget, for baselines that the problem allows as its answer
-/// and whose 90th percentile may be below the plan's. Passes need it. `problem` is the plan's;
-/// `given` is the baselines', possibly with the GPUs at another level.
+/// and whose 90th percentile may be below the plan's. Passes need it. `problem` is the problem of
+/// the plan; `given` is that of the baselines, possibly with the GPUs at the other level.
 void add_responses_of_rivals(const Problem& problem, const Problem& given, const TimedPlan& plan,
                              Comparison& comparison);
 
@@ -48,8 +48,8 @@ void add_responses_of_rivals(const Problem& problem, const Problem& given, const
 /// plan compresses nothing, only rivals that compress nothing. The result points into `comparison`.
 Rivals rivals_of(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
-/// "baseline all has a lower 90th percentile …": a sentence about the rival with the lowest 90th
-/// percentile. Empty if the plan's is the lowest or unknown.
+/// Sentence about the rival with the lowest 90th percentile: "baseline all has a lower 90th
+/// percentile …". Empty if the plan's is the lowest or unknown.
 std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
                             const Comparison& comparison);
 

@@ -25,7 +25,7 @@ constexpr std::string_view kRareSchedule = "local(steps=10)";
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-/// "of 963ms, computation twice as fast would save 4 %, the network 45 %, …".
+/// Gains in words: "of 963ms, computation twice as fast would save 4 %, the network 45 %, …".
 std::string describe(const std::vector<models::Gain>& gains, double iteration_s) {
   std::string text = fmt::format("of {}", io::format_duration(iteration_s));
   for (const models::Gain& gain : gains) {
@@ -47,7 +47,7 @@ std::optional<std::string> bounds_of(const Problem& problem, const Contender& co
   const double tasks = simulated_tasks(problem.model, contender.plan.plan, *contender.machines);
   if (!affordable.possible || tasks > kMostTasks) return std::nullopt;
   sim::Scenario& scenario = affordable.scenario;
-  scenario.stop = {};  // the search's end is not this simulation's
+  scenario.stop = {};  // the search's deadline does not apply to this simulation
   const casync::TaskGraph graph = sim::expand(scenario, affordable.fold).graph;
   const casync::Picoseconds iteration = sim::iteration_time(scenario, graph);
   const std::vector<models::Gain> gains = sim::gains(scenario, graph, iteration);
@@ -67,13 +67,14 @@ void add_bounds(const Advice& advice, std::vector<std::string>& sentences) {
 }
 
 std::string changed(double now_s, double then_s) {
-  constexpr double kNothing = 0.005;  // less is 0 % in words
+  constexpr double kNothing = 0.005;  // smaller shares are 0 % in words
   const double change = then_s / now_s - 1;
   if (std::abs(change) < kNothing) return io::format_duration(then_s) + " (unchanged)";
   return fmt::format("{} ({:+.0f} %)", io::format_duration(then_s), 100 * change);
 }
 
-/// "twice the bandwidth, 20 Gbit/s: 99ms (-36 %) with compression, 140ms (-2 %) without: compress".
+/// Adds a sentence such as "twice the bandwidth, 20 Gbit/s: 99ms (-36 %) with compression, 140ms
+/// (-2 %) without: compress".
 void add_change(const std::string& what, const Elsewhere& at, const Comparison& now,
                 std::vector<std::string>& sentences) {
   if (!at.compressed_s || !at.uncompressed_s || !now.compressed || !now.uncompressed) return;
@@ -109,7 +110,7 @@ void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>
   add_change("codecs twice as fast", what_if.with_faster_codecs(2), advice.comparison, sentences);
 }
 
-/// The contender's plan under another schedule, on its machines and level of GPUs.
+/// The contender's plan under a different schedule, on its machines and level of GPUs.
 sim::Scenario scheduled(const PreparedRequest& prepared, const Problem& problem,
                         const Contender& contender) {
   sim::Scenario scenario = {

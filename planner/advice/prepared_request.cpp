@@ -17,7 +17,7 @@
 namespace hipress::planner {
 namespace {
 
-// Least time for simulations beside the search, and the same if other processes keep the cores
+// Minimum time for simulations beside the search: usually, and if other processes keep the cores
 // busy. A longer budget of the search replaces both.
 constexpr double kLeastBeside_s = 2, kLeastBesideBusy_s = 5;
 constexpr double kNoEnd_s = 1e9;
@@ -95,7 +95,8 @@ void PreparedRequest::read_machines() {
   costs::Cluster cluster = std::move(loaded.cluster);
   given_nodes = cluster.nodes;
   if (kind_of(request.schedule) == JobKind::kSharding) cluster = costs::of_gpus(cluster);
-  // Graphs of hosts are small and use all cards; those of GPUs have what time is left.
+  // Hosts are nodes in the first search: their graphs are small and use all cards. The search with
+  // GPUs as nodes gets what time is left.
   const bool open = optimises() && problem.topology == "best" && form == PlanForm::kYaml;
   if (open && kind_of(request.schedule) == JobKind::kAveraging && costs::rails(cluster) > 1) {
     cluster = costs::in_two_levels(cluster).value_or(cluster);
@@ -127,7 +128,7 @@ void PreparedRequest::keep_profiled() {
       profile.name, request.algorithms, request.algorithms));
 }
 
-/// Adds diagnostics for algorithms that are charged another one's costs.
+/// Adds diagnostics for algorithms that are charged the costs of a different algorithm.
 void PreparedRequest::add_foreign_costs() {
   for (const std::string& name : problem.algorithms) {
     const bool published = problem.profile == nullptr && !search.simulates;

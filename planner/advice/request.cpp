@@ -45,10 +45,11 @@ constexpr const char* kPublished = "onebit,fp16";
 std::vector<std::string> allowed_algorithms(const std::string& text) {
   if (text == "none") return {};
   for (const std::string& name : kernels::split_algorithms(text)) {
-    algorithm(io::first_alternative(name));  // an unknown parameter rather than too many values
+    algorithm(io::first_alternative(name));  // reports an unknown parameter rather than too many
+                                             // values
   }
   const std::vector<std::string> names = named_algorithms(text);
-  for (const std::string& name : names) algorithm(name);  // refuses what is unknown
+  for (const std::string& name : names) algorithm(name);  // throws for unknown algorithms
   return names;
 }
 

@@ -38,7 +38,7 @@ struct Request {
   std::string algorithms;
   std::string pilot;               ///< file made by hipress.pilot; empty: none
   std::string coarsest;            ///< coarsest algorithm allowed; empty: any
-  casync::Schedule schedule = {};  ///< when gradients are synchronised
+  casync::Schedule schedule = {};  ///< schedule: when gradients are synchronised
   std::string shards_by = std::string(casync::kLibrary);  ///< Plan::shards_by
   std::string optimizer = std::string(kUsualOptimizer);   ///< row of optimizers()
   std::int64_t memory_bytes = INT64_MAX;                  ///< memory of each GPU
@@ -70,22 +70,22 @@ struct Request {
   }
 };
 
-/// io::InputError, naming the option, for an invalid word or number.
+/// Throws io::InputError, naming the option, for an invalid word or number.
 void check(const Request& request);
 
 /// File formats that must be able to hold the plan: SeCoPa's text has no groups, orders and levels
 /// of GPUs.
 enum class PlanForm : std::uint8_t { kText, kYaml };
 
-/// The row of casync::topologies(), or "best"; io::InputError if the search cannot choose.
+/// The row of casync::topologies(), or "best"; throws io::InputError if the search cannot choose.
 std::string topology_of(const Request& request, const SearchRow& search);
 
-/// Expands a list of algorithms: "powersgd(rank=1|2)" stands for one of each value. InputError for
-/// more than a plan can mix.
+/// Expands a list of algorithms: "powersgd(rank=1|2)" stands for two algorithms. Throws InputError
+/// for more algorithms than a plan can mix.
 std::vector<std::string> named_algorithms(const std::string& list);
 
-/// Planning problem of a request, without machines, progress and interrupts. io::InputError for
-/// requests that the search cannot handle.
+/// Planning problem of a request, without machines, progress and interrupts. Throws io::InputError
+/// for requests that the search cannot handle.
 Problem problem_of(const Request& request, PlanForm form, const SearchRow& search,
                    const models::Model& model, std::shared_ptr<const Learning> learning,
                    const Warn& warn);

@@ -39,7 +39,8 @@ std::vector<std::size_t> places(const models::Model& model, int cap_mb) {
   return found;
 }
 
-/// The same in a plan: the place of each gradient's unit, as backward completes them.
+/// The place of each gradient's unit in a plan, by input index. Units are in the order in which
+/// backward completes them.
 std::vector<std::size_t> places(const models::Model& model, const casync::Plan& plan) {
   const casync::Layout layout = casync::make_layout(model, plan);
   std::vector<std::size_t> found(model.gradients.size());
@@ -90,8 +91,8 @@ Setting fsdp_wrapping(const Problem& problem) {
     const char* rule;  ///< rule for models::wrap(); empty: the model's layers; null: all as one
   };
   constexpr Rule kRules[] = {{"each layer", ""},
-                             {"modules from 10M elements", "10M"},
-                             {"modules from 100M elements", "100M"},
+                             {"modules of at least 10M elements", "10M"},
+                             {"modules of at least 100M elements", "100M"},
                              {"the whole model", nullptr}};
   Setting setting = {.name = "FSDP's wrapping"};
   const bool half = has_half_precision(problem.model);

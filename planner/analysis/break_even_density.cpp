@@ -13,9 +13,9 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kLeastDensity = 1e-6;
-constexpr int kBisections = 14;  // from a factor of 1e6 to 0.1 %
+constexpr int kBisections = 14;  // enough from a factor of 1e6 to 0.1 %
 
-/// A time is unknown, or was simulated in another way than the others.
+/// Error: a time is unknown, or was simulated differently from the others.
 struct NotKnown {
   std::string why;
 };

@@ -52,8 +52,8 @@ constexpr Aspect kAspects[] = {
      [](const TimedPlan& a, const TimedPlan& b) { return a.transfer_order == b.transfer_order; }},
 };
 
-/// None if the plan is impossible (a group by hand of gradients with different topologies), or too
-/// large.
+/// Simulated time. None if the plan is impossible (a group by hand of gradients with different
+/// topologies), or too large.
 std::optional<double> time_s(const Problem& problem, const TimedPlan& plan) {
   try {
     return affordable_iteration(problem.model, plan.plan, *problem.machines, plan.transfer_order)

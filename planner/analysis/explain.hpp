@@ -12,9 +12,9 @@ namespace hipress::planner {
 
 /// Time at which a gradient's synchronisation ends, and its effect on the iteration.
 enum class Place : std::uint8_t {
-  kHidden,    ///< before the end of backward
+  kHidden,    ///< ends before the end of backward
   kCritical,  ///< partly on the critical path
-  kOffPath,   ///< after backward, but others take longer
+  kOffPath,   ///< ends after backward, but others take longer
 };
 const char* to_string(Place place);  ///< "hidden behind backward" …
 
@@ -25,7 +25,7 @@ enum class Limiter : std::uint8_t {
   kBandwidth,  ///< bytes over bandwidth
   kLatency,    ///< overheads, and latency per hop
   kCodec,      ///< encoding, decoding and merging
-  kLocal,      ///< between the GPUs of a node
+  kLocal,      ///< exchange between the GPUs of a node
 };
 const char* to_string(Limiter limiter);  ///< "bandwidth" …
 
@@ -34,13 +34,13 @@ struct GradientRow {
   std::uint32_t gradient = 0;
   std::string option;                      ///< "onebit, K = 16"
   std::optional<std::string> runner_up;    ///< best other option; none: no other exists
-  std::optional<double> runner_up_cost_s;  ///< increase of the iteration time with it
+  std::optional<double> runner_up_cost_s;  ///< increase of the iteration time with the runner-up
   Place place = Place::kHidden;
   Limiter limiter = Limiter::kNothing;
-  std::string group;        ///< its bulk group; empty: none
+  std::string group;        ///< name of its bulk group; empty: none
   double ready_s = 0;       ///< end of its Backward, from the iteration's start
-  double done_s = 0;        ///< synchronised on every node
-  double on_path_s = 0;     ///< its messages' and codec tasks' part of the critical path
+  double done_s = 0;        ///< time at which it is synchronised on every node
+  double on_path_s = 0;     ///< part of the critical path that its messages and codec tasks take
   std::string why() const;  ///< "on the critical path, bound by bandwidth, in bulk0"
 };
 
@@ -48,7 +48,7 @@ struct GradientRow {
 struct SizeClass {
   std::int64_t elements = 0;
   std::size_t count = 0;
-  /// With their counts, the most frequent first.
+  /// Options with their counts, the most frequent first.
   std::vector<std::pair<std::string, std::size_t>> options;
   std::size_t hidden = 0, critical = 0;
 };
@@ -60,7 +60,7 @@ struct Explanation {
   PlanMemory memory;
 };
 
-/// Explains a plan from its simulated timeline. io::InputError if its graph is too large.
+/// Explains a plan from its simulated timeline. Throws io::InputError if its graph is too large.
 Explanation explain(const Problem& problem, const TimedPlan& plan);
 
 }  // namespace hipress::planner

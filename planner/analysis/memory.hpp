@@ -15,7 +15,7 @@ struct PlanMemory {
   std::int64_t buffer_bytes = 0;  ///< messages (casync::Buffer)
 };
 
-/// Memory of a plan with each algorithm's default error feedback. Throws as casync::expand().
+/// Memory of a plan with each algorithm's default error feedback. Throws as casync::expand() does.
 PlanMemory plan_memory(const models::Model& model, const casync::Plan& plan,
                        casync::Folding folding);
 

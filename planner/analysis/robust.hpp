@@ -48,9 +48,9 @@ struct RobustChoice {
 };
 
 /// Simulates the candidates on the requested network; the first is the nominal plan. All have the
-/// same replicas. A quarter of these is simulated for every candidate, the rest for the nominal
-/// plan and the best few others. The result does not depend on the number of jobs. io::InputError
-/// if the nominal plan's graph is too large.
+/// same replicas. A quarter of the replicas is simulated for every candidate, the others only for
+/// the nominal plan and the best few candidates. The result does not depend on the number of jobs.
+/// Throws io::InputError if the nominal plan's graph is too large.
 RobustChoice choose_robust(const Problem& problem, std::vector<RobustCandidate> candidates,
                            const Uncertainty& uncertainty);
 

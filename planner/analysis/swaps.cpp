@@ -3,7 +3,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxTasksOfSwaps = 3e6;  // over all simulations on the requested network
+constexpr double kMaxTasksOfSwaps = 3e6;  // limit over all simulations on the requested network
 
 }  // namespace
 

@@ -21,7 +21,7 @@ std::string sure(double probability) {
   return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
 }
 
-/// "30 to 44": a range of percentages, with decimals if they are small.
+/// Range of percentages, such as "30 to 44", with decimals if they are small.
 std::string range_of(const sim::Saving& saving) {
   constexpr double kSmall = 0.1;
   const bool small = std::max(std::abs(saving.p10), std::abs(saving.p90)) < kSmall;
@@ -29,8 +29,8 @@ std::string range_of(const sim::Saving& saving) {
                : fmt::format("{:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90);
 }
 
-/// True if the job's steps differ from those of an averaging one, so that sentences give schedule
-/// and memory.
+/// True if the job's steps differ from those of a job that averages all gradients, so that
+/// sentences give schedule and memory.
 bool says_schedule(const casync::Plan& plan) {
   return kind_of(plan.schedule) != JobKind::kAveraging;
 }
@@ -39,7 +39,8 @@ std::string memory_text(std::int64_t bytes) {
   return io::format_amount(bytes, 3) + " of a GPU's memory";
 }
 
-/// "113ms (105ms to 122ms) an iteration", or "hsdp(shard=8) takes 1.27s (…) a step".
+/// Clause on the plan's time: "113ms (105ms to 122ms) an iteration", or "hsdp(shard=8) takes 1.27s
+/// (…) a step".
 std::string planned_time(const casync::Plan& plan, const Comparison& comparison) {
   const std::string time =
       with_interval(*comparison.planned_s, comparison.planned, comparison.spread);
@@ -48,7 +49,7 @@ std::string planned_time(const casync::Plan& plan, const Comparison& comparison)
   return fmt::format("{} takes {} a step", plan.schedule.text(), time);
 }
 
-/// "PyTorch DDP", "baseline all", for sentences.
+/// Name of a baseline in sentences: "PyTorch DDP", "baseline all".
 std::string title_of(const BaselineRow& row) {
   return row.title.empty() ? "baseline " + std::string(row.name) : std::string(row.title);
 }
@@ -58,8 +59,8 @@ std::string name_of(const Contender& rival) {
   return title_of(*find_baseline(rival.name));
 }
 
-/// ", and half precision alone would save 61ms", if the plan loses more than half precision does;
-/// empty if not, or if no plan in half precision was simulated.
+/// Clause ", and half precision alone would save 61ms", if the plan loses more than half precision
+/// does. Empty otherwise, and if no plan in half precision was simulated.
 std::string about_half_precision(const casync::Plan& plan, const Comparison& comparison,
                                  double rival_s) {
   const bool is_coarser =
@@ -88,8 +89,7 @@ std::string quoted(const std::string& value) {
   return value.find('(') == std::string::npos ? value : "'" + value + "'";
 }
 
-/// "`schedule` 'fsdp(reshard=8)' and `algorithm` int8block,int4block": the fields that make the
-/// plan.
+/// Fields that make the plan: "`schedule` 'fsdp(reshard=8)' and `algorithm` int8block,int4block".
 std::string fields_of(const casync::Plan& plan) {
   std::string names;
   for (const casync::Algorithm& one : plan.algorithms) {
@@ -99,7 +99,8 @@ std::string fields_of(const casync::Plan& plan) {
   return names.empty() ? schedule : schedule + " and `algorithm` " + quoted(names);
 }
 
-/// Options that make the rival the plan, in brackets; empty if none do, or none are needed.
+/// Options, in brackets, with which the rival would be the plan. Empty if no options do that, or no
+/// options are needed.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
   const bool runs = !rival.name.empty() && !find_baseline(rival.name)->title.empty();
   const casync::Plan& plan = rival.plan.plan;
@@ -191,8 +192,8 @@ Contender what_decides(const Problem& problem, const Comparison& comparison) {
           .response = today->response};
 }
 
-/// "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP": the plan's saving over its rival, and over
-/// the best plan without compression if that is another.
+/// Saving of the plan over its rival: "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP". If the
+/// rival is not the best plan without compression, also the saving over that plan.
 std::string savings(const Contender& rival, const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const auto over = [&](const Contender& other) {
@@ -332,8 +333,8 @@ void add_to_answer(const std::string& text, Verdict& verdict) {
   verdict.sentence.insert(end, in_bracket ? ", " + text : " (" + text + ")");
 }
 
-/// Names first a better row for the plan's kind of job. It takes no more time and memory than the
-/// plan within the tolerance, less of one of them, and loses no more.
+/// Names first a better row for the plan's kind of job. That row takes no more time and memory than
+/// the plan, within the tolerance; it takes less of one of them, and loses no more.
 void name_better(const Problem& problem, const casync::Plan& plan, const Comparison& comparison,
                  Verdict& verdict) {
   const double slack = 1 + problem.tolerance;
@@ -342,7 +343,9 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   const Baseline* best = nullptr;
   for (const Baseline& one : comparison.baselines) {
     if (!one.iteration_s || one.row().title.empty() || !fits(problem, one)) continue;
-    if (!says_schedule(plan) && !says_schedule(one.plan)) continue;  // it is named as a rival
+    if (!says_schedule(plan) && !says_schedule(one.plan))
+      continue;  // the sentence names it as a
+                 // rival
     const double time_s = *one.iteration_s;
     const auto bytes = static_cast<double>(one.memory.total());
     const bool no_worse = time_s <= *comparison.planned_s * slack && bytes <= memory * slack &&
@@ -362,7 +365,7 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   insert_after_answer(text, verdict);
 }
 
-/// True if the sentence contains the row's title, but not as the beginning of another title.
+/// True if the sentence contains the row's title, but not as the beginning of a longer title.
 bool names(const std::string& sentence, std::string_view title) {
   const auto goes_on = [&](std::string_view rest) {
     return std::ranges::any_of(all_baselines(), [&](const BaselineRow& row) {
@@ -387,8 +390,8 @@ std::vector<const Baseline*> by_time_s(const std::vector<Baseline>& baselines) {
   return sorted;
 }
 
-/// "; PyTorch DDP with its fp16 hook takes 143ms, less than this plan; PyTorch DDP takes 180ms":
-/// framework rows faster than the plan, then those that jobs of the kind run.
+/// Clauses on framework rows faster than the plan, then on those that jobs of the kind run: ";
+/// PyTorch DDP with its fp16 hook takes 143ms, less than this plan; PyTorch DDP takes 180ms".
 std::string about_others(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison, const std::string& said) {
   const Baseline* const today = comparison.today(problem);
@@ -489,7 +492,7 @@ std::string about_learning(const Problem& problem, const casync::Plan& plan,
     };
     return std::ranges::any_of(used, slows) ? "learning not measured: run hipress.pilot" : "";
   }
-  if (!compresses(problem.model, plan)) return "";  // as many steps as DDP
+  if (!compresses(problem.model, plan)) return "";  // the plan needs as many steps as DDP
   const auto steps = static_cast<double>(problem.learning->steps);
   std::string text =
       fmt::format("reaches the loss that DDP has after {:.0f} steps in {:.0f} ({:.0f} to {:.0f})",

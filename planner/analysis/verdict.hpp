@@ -23,17 +23,19 @@ struct Contender {
 /// Simulated iteration times of the plan and its rivals.
 struct Comparison {
   std::optional<double> planned_s;           ///< none: too large a graph, or `not_simulated`
-  std::optional<double> least_found_s = {};  ///< before the advice not to compress was taken
+  std::optional<double> least_found_s = {};  ///< the fastest plan found, which the advice not to
+                                             ///< compress may replace
   std::string not_simulated = {};            ///< reason why nothing was simulated; else empty
   std::optional<sim::Response> planned = {};
   std::vector<Baseline> baselines;
   /// Fastest known plan without compression among those that frameworks run or that may be the
   /// plan.
   std::optional<Contender> uncompressed = {};
-  /// Fastest compressing baseline with allowed algorithms that the topology or the form of plan
-  /// file excludes.
+  /// Fastest compressing baseline whose algorithms are allowed, but which the topology or the form
+  /// of plan file excludes.
   std::optional<Contender> elsewhere = {};
-  std::optional<TimedPlan> raw = {};         ///< fastest of those that may be the plan
+  std::optional<TimedPlan> raw = {};         ///< fastest plan without compression that may be the
+                                             ///< plan
   std::optional<Contender> compressed = {};  ///< fastest known with compression
   costs::Spread spread = {};
   /// Basis of DDP's times if its all-reduce was not measured: "taken as …"; else empty.
@@ -53,7 +55,7 @@ struct Comparison {
 Comparison by_progress(const Problem& problem, const casync::Plan& plan, Comparison comparison);
 
 enum class Answer : std::uint8_t { kCompress, kDoNotCompress, kTooClose, kTooUncertain };
-/// "compress", "do not compress", "too close to call", "too uncertain".
+/// Text of an answer: "compress", "do not compress", "too close to call", "too uncertain".
 const char* to_string(Answer answer);
 
 /// Answer to the question of whether to compress, in one sentence.
@@ -65,7 +67,7 @@ struct Verdict {
   std::string sentence;  ///< one line: the advice, times with intervals, and what DDP takes
 };
 
-/// Probability from which the answer is no longer kTooClose.
+/// Least probability with which the answer is not kTooClose.
 inline constexpr double kSure = 0.9;
 
 /// Judges a plan; `times` holds its time and its rivals'. Compression loses accuracy, so it must
@@ -74,8 +76,8 @@ inline constexpr double kSure = 0.9;
 /// beats what the job runs today with probability kSure and an interval above zero. It is advised
 /// against if it saves no more than Problem::tolerance. If a deciding interval is too wide
 /// (sim::too_uncertain()), there is no advice. Baselines that do not fit into Problem::memory_bytes
-/// are no rivals. The sentence gives the saving over what the job runs today, and any faster row
-/// that a framework runs as it is. Times are compared by_progress().
+/// do not count as rivals. The sentence gives the saving over what the job runs today, and any
+/// faster row that a framework runs as it is. Times are compared by_progress().
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& times);
 
 /// Replaces a verdict that rests on intervals if one of these is too wide. `times` is the text of
@@ -93,22 +95,22 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
 /// they agree.
 std::string other_hardware(std::string_view source, std::string_view hardware);
 
-/// "reaches the loss that DDP has after 400 steps in 412 (404 to 425), 2.1 times as soon as PyTorch
-/// DDP (1.8 to 2.3); ", for a comparison by_progress(). Without a ratio: a note that learning was
-/// not measured, if the plan's algorithms are coarser than those known to learn as DDP does; else
-/// empty.
+/// Clause on learning for a comparison by_progress(): "reaches the loss that DDP has after 400
+/// steps in 412 (404 to 425), 2.1 times as soon as PyTorch DDP (1.8 to 2.3); ". Without a ratio: a
+/// note that learning was not measured, if the plan's algorithms are coarser than those known to
+/// learn as DDP does; else empty.
 std::string about_learning(const Problem& problem, const casync::Plan& plan,
                            const Comparison& comparison);
 
-/// "onebit (1 bit a value) for 12 of 38 gradients, the embedding (tok.weight) among them": the
-/// plan's compression, and where it costs most accuracy.
+/// Clause on the plan's compression, and where it costs most accuracy: "onebit (1 bit a value) for
+/// 12 of 38 gradients, the embedding (tok.weight) among them".
 std::string what_is_compressed(const Problem& problem, const casync::Plan& plan);
 
 /// True if the plan compresses anything beyond the casts of half-precision gradients. Sharded jobs
-/// compute in half precision, so casts are no compression there.
+/// compute in half precision, so casts do not count as compression there.
 bool compresses(const models::Model& model, const casync::Plan& plan);
 
-/// "121ms (110ms to 133ms)", with the 10–90 % interval if it is known.
+/// Time with its 10–90 % interval, if that is known: "121ms (110ms to 133ms)".
 std::string with_interval(double time_s, const std::optional<sim::Response>& response,
                           const costs::Spread& spread);
 

@@ -14,7 +14,7 @@
 namespace hipress::planner {
 namespace {
 
-/// "1 bit a value", "4.5 bits a value", or "low rank".
+/// Size of a message in words: "1 bit a value", "4.5 bits a value", or "low rank".
 std::string bits_of(const casync::Algorithm& algorithm) {
   if (algorithm.is_additive()) return "low rank";
   constexpr std::int64_t kElements = 1 << 20;
@@ -26,7 +26,7 @@ std::string bits_of(const casync::Algorithm& algorithm) {
 
 /// True for embedding tables, by their names in models of public libraries.
 bool is_embedding(const models::Gradient& gradient) {
-  if (gradient.shape.size() == 1) return false;  // a norm's, or a bias
+  if (gradient.shape.size() == 1) return false;  // weights of a norm, or a bias
   std::string name = gradient.name;
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   constexpr std::array kWords = {"embed", "wte", "tok_emb", "emb_", "lookup"};
@@ -58,7 +58,8 @@ class Count {
     if (&gradient == last_layer(model_)) last_ = &gradient;
   }
 
-  /// "onebit (1 bit a value) for 12 of 38 gradients"; empty if nothing is compressed.
+  /// Counts in words: "onebit (1 bit a value) for 12 of 38 gradients". Empty if nothing is
+  /// compressed.
   std::string text(std::string_view of) const {
     std::string made;
     for (const auto& [index, count] : counts_) {

@@ -125,8 +125,8 @@ std::vector<std::string> topologies_of(const Problem& problem, const BaselineRow
 
 namespace {
 
-/// Bulk rules that make different groups of the plan, the best first by coarse simulations on
-/// network port; one has no groups.
+/// Bulk rules that make different groups of the plan, one of them no groups. The best comes first,
+/// by coarse simulations on network port.
 std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casync::Plan& plan) {
   Choices only = {.algorithms = plan.algorithms, .gradients = {}, .schemes = {}};
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
@@ -165,7 +165,7 @@ std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& proble
   std::vector<casync::Plan> plans = {row.make(problem)};
   if (plans.front().decisions.empty()) return {};
   if (!row.grouped || problem.nodes == 1) return plans;
-  constexpr std::size_t kSimulated = 2;  // more: coarse simulations may be wronger
+  constexpr std::size_t kSimulated = 2;  // more than one, since coarse simulations may err
   Problem grouping = problem;
   grouping.grouping = Grouping::kAny;
   const std::vector<casync::Aggregation> rules = ranked_rules(grouping, plans.front());
@@ -189,8 +189,8 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 
 namespace {
 
-/// Order of simulation. Baselines without compression decide the saving. Grouped ones have few
-/// messages; so have DDP's, but among all GPUs.
+/// Order of simulation. Grouped baselines without compression come first, since they decide the
+/// saving and have few messages. DDP's have few as well, but run among all GPUs.
 constexpr int kAloneTurn = 4;
 int turn_of(const BaselineRow& row) {
   if (row.searches) return 5;
@@ -275,8 +275,8 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   }
   std::vector<std::size_t> order = simulation_order(rows, tasks);
   if (problem.limits.jobs > 1 && !folded_only(problem)) {
-    // Start the longest simulations first, one thread each, while the others do the rest; not if
-    // they may not end in time.
+    // Start the longest simulations first, one thread each, while the other threads do the rest,
+    // unless they may not end in time.
     std::stable_partition(order.begin(), order.end(),
                           [&](std::size_t i) { return rows[i]->searches; });
   }

@@ -73,7 +73,7 @@ enum class Allowance : std::uint8_t { kAllowed, kForbidden };
 /// has groups only if the plan may.
 bool may_be_plan(const Problem& problem, const casync::Plan& plan);
 
-/// Fastest baseline below `planned_s`; null if none is.
+/// Fastest baseline that takes less than `planned_s`; null if there is no such baseline.
 const Baseline* faster_baseline(const Problem& problem, const std::vector<Baseline>& baselines,
                                 double planned_s, Allowance allowance = Allowance::kAllowed);
 

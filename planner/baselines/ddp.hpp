@@ -27,8 +27,8 @@ casync::Plan ddp(const Problem& problem, int cap_mb);
 /// DDP with fp16_compress_hook: buckets are cast to half precision, all-reduced, and cast back.
 casync::Plan ddp_fp16(const Problem& problem);
 
-/// Algorithm of ddp_powersgd(), unless the problem has another powersgd; the hook's own default is
-/// rank 1.
+/// Algorithm of ddp_powersgd(), unless the problem has a different powersgd; the hook's own default
+/// is rank 1.
 inline constexpr std::string_view kDdpPowerSgd = "powersgd(rank=4)";
 
 /// DDP with powerSGD_hook (torch/distributed/algorithms/ddp_comm_hooks). Tensors of a bucket that

@@ -41,7 +41,7 @@ inline constexpr std::string_view kBestUncompressed = "best_uncompressed";
 /// profile has it; half of the limits is for plans with compression, half for plans without, with
 /// groups or not. "best_uncompressed": the latter half. Else a row of all_baselines(), except none,
 /// fp16 and all, which plans::resolve_plan() makes for any machines. None for other names, and for
-/// file names. io::InputError if the topology has no such plan, or if it is too large to be
+/// file names. Throws io::InputError if the topology has no such plan, or if it is too large to be
 /// simulated.
 std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request);
 
@@ -52,7 +52,7 @@ bool is_searched(std::string_view name);
 /// Kind of job that a plan of that name is for; averaging for unknown names.
 JobKind kind_of_named_plan(std::string_view name);
 
-/// "best, threshold_262144, secopa, …", for help and errors.
+/// Names of all named plans, for help and errors: "best, threshold_262144, secopa, …".
 std::string named_plans();
 
 /// Extends plans::resolve_plan() by named plans for these machines. Other plans do not use the

@@ -16,16 +16,17 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kPrecision = 1e-4;  // relative, for the bound
-constexpr double kFirstStep = 1e-3;  // relative, for the first step of the search
-constexpr double kSafely = 1e-9;     // relative, above rounding errors
+constexpr double kPrecision = 1e-4;  // relative precision of the bound
+constexpr double kFirstStep = 1e-3;  // relative precision of the first step of the search
+constexpr double kSafely = 1e-9;     // relative margin, above rounding errors
 constexpr double kSecondsPerPicosecond = 1e-12;
 // Limits for the bound by visits, which is used for few gradients and families.
 constexpr std::size_t kMaxGradients = 24;
 constexpr std::size_t kMaxFamilies = 32;
-constexpr std::size_t kVisitsPerBranchNode = 400'000;  // over all families
+constexpr std::size_t kVisitsPerBranchNode = 400'000;  // limit for all families together
 constexpr double kMaxSimulated = 4e6;  // gradients × nodes × plans, if each plan is simulated
-constexpr double kGrain = 2e-4;        // relative, for times of visits
+constexpr double kGrain = 2e-4;        // times of visits with a smaller relative difference are
+                                       // merged
 
 /// Schemes that are bounded together, and a scheme that stands for all of them.
 struct Family {
@@ -205,7 +206,7 @@ class BoundSearch {
     return least;
   }
 
-  /// Begins with the scheme that could not be refuted last.
+  /// Begins with the scheme that the last call could not refute.
   bool refuted(double end) {
     for (std::size_t i = 0; i < relaxations_.size(); ++i) {
       const std::size_t which = (easiest_ + i) % relaxations_.size();

@@ -33,12 +33,12 @@ struct Bound {
   std::vector<std::uint16_t> options;
 };
 
-/// First topology of the schemes without bound terms; null: a bound exists.
+/// The first of the schemes' topologies that has no bound terms; null: all have them.
 const casync::Topology* topology_without_bound(const Choices& choices);
 
 /// Lower bound on the simulated iteration time of all plans of `choices` on these machines, with
-/// their network. docs/bound.md has the proof. Deterministic. io::InputError if the profile lacks
-/// an algorithm, or if topology_without_bound() finds one.
+/// their network. docs/bound.md has the proof. Deterministic. Throws io::InputError if the profile
+/// lacks an algorithm, or if topology_without_bound() finds one.
 Bound lower_bound(const models::Model& model, const Machines& machines, const Choices& choices,
                   const BoundLimits& limits = {});
 

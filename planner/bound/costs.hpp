@@ -32,14 +32,14 @@ struct Line {
 class LeastCost {
  public:
   LeastCost() = default;
-  /// `curve` is of a launch split among `gpus` GPUs, on a node of speed `fastest`.
+  /// `curve` is that of a launch, which is split among `gpus` GPUs on a node of speed `fastest`.
   /// `rounds_by_speed`: some speed differs from 1, so the simulator rounds times that it divides by
   /// a speed.
   LeastCost(costs::Curve curve, std::uint32_t gpus, double fastest, bool rounds_by_speed);
 
   /// Least cost of one launch for x elements or more.
   double of(std::int64_t x) const;
-  /// Least cost of x elements within a larger launch, whose other elements each cost line().b.
+  /// Least cost of x elements within a larger launch, if each of its other elements costs line().b.
   double of_part(std::int64_t x) const;
   /// Line below all launches. B is the least cost per element.
   const Line& line() const { return line_; }
@@ -69,7 +69,8 @@ struct Form {
 };
 
 /// Lower bounds for raw messages and for each algorithm. Codec stages, and therefore factors, are
-/// not covered. The algorithms must outlive the result. InputError if the profile lacks one.
+/// not covered. The algorithms must outlive the result. Throws InputError if the profile lacks an
+/// algorithm.
 std::vector<Form> forms_of(const Machines& machines,
                            const std::vector<casync::Algorithm>& algorithms,
                            const ReadyTimes& ready);
@@ -109,7 +110,7 @@ class LeastMessage {
   double work(std::int64_t bytes) const;
   /// Line below work(): fixed work, and work per byte.
   Line line() const;
-  /// The same on the port that a host's nodes share, for a message between hosts.
+  /// Line below the work on the port that a host's nodes share, for a message between hosts.
   const Line& between_hosts() const { return between_hosts_; }
   double latency() const { return latency_; }
   /// Work that a port lets through at once.

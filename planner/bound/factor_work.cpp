@@ -48,7 +48,7 @@ OptionWork WorkMaker::averaged(std::size_t place, const casync::Decision& decisi
     const bool last = stage + 1 == factors.size();
     const FactorOnItsWay factor = on_its_way(factors[stage], decision.partitions, topology);
     add_factor(factor, work);
-    // From its first encode on, no node goes on before all nodes have encoded the first factor.
+    // After its first encode, no node continues before all nodes have encoded the first factor.
     const double takes = last ? factor.first_to_end : factor.first_to_mean;
     chain.after_first += times.encodes[stage] + takes;
     chain.after_last += times.encodes[stage] + (stage > 0 ? takes : factor.last_to(last));

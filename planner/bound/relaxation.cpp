@@ -10,7 +10,8 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::size_t kMaxNodesWithLines = 64;
-constexpr int kMostRounds = 60;         // more: refutes ends closer to the optimum
+constexpr int kMostRounds = 60;         // maximum number of rounds; more of them refute ends closer
+                                        // to the optimum
 constexpr double kNearlySolved = 5e-5;  // relative precision of solving the program
 constexpr double kRounding = 1e-10;     // relative, above rounding errors of sums
 constexpr double kKept = 0.5;           // weight of the best prices so far in the next ones
@@ -42,8 +43,10 @@ class RingSums {
 double load_of(const Work& work, std::uint32_t servers, std::uint32_t g, std::uint32_t node,
                std::uint32_t nodes) {
   if (servers == 0) return work.all;
-  const std::uint32_t distance = (node + nodes - g % nodes) % nodes;  // from the first server
-  const std::uint32_t full = servers - 1;                             // partitions but the last
+  const std::uint32_t distance = (node + nodes - g % nodes) % nodes;  // distance from the first
+                                                                      // server
+  const std::uint32_t full = servers - 1;                             // number of partitions except
+                                                                      // the last
   double load = work.all;
   if (distance < full) load += work.served * ((full - 1 - distance) / nodes + 1);
   if (full % nodes == distance) load += work.served_last;

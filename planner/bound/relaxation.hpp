@@ -30,7 +30,7 @@ class Relaxation {
   Relaxation(const ReadyTimes& ready, const Machines& machines,
              std::vector<std::vector<OptionWork>> work);
 
-  /// All options.
+  /// Set of all options.
   Allowed all() const;
 
   struct Verdict {

@@ -27,14 +27,16 @@ std::vector<std::vector<std::size_t>> RuleGroups::of_all(Decided decided) const 
   return groups;
 }
 
-/// Adds the sets of one algorithm. A group stays open depending on its first member. Every gradient
-/// that can be the first member of the open group is kept. Of two consecutive gradients, the later
-/// one is certain to share the earlier one's group if the earliest of these still allows it.
+/// Adds the sets of one algorithm. A group's first member determines how long the group stays open,
+/// so every gradient that can be the first member of the open group is kept. Of two consecutive
+/// gradients, the later one is certain to share the earlier one's group if even the earliest
+/// possible first member allows it.
 void RuleGroups::add_sure(std::int8_t algorithm, Decided decided,
                           std::vector<std::vector<std::size_t>>& groups) const {
   std::vector<casync::Picoseconds> firsts;
   bool none = true;                             // there may be no group yet
-  std::optional<casync::Picoseconds> earliest;  // of the last decided gradient's group
+  std::optional<casync::Picoseconds> earliest;  // earliest possible start of the last decided
+                                                // gradient's group
   for (std::size_t place = 0; place < candidates_.size(); ++place) {
     const auto& gradient = decided[place];
     const bool takes_part = gradient ? gradient->algorithm == algorithm && is_in_rule(*gradient)

@@ -190,7 +190,7 @@ OptionWork WorkMaker::in_group(std::size_t place, const casync::Decision& decisi
   const Line& host = message_.between_hosts();
   const casync::BoundTerms& terms = *topology.bound;
   work.host = n_ * crossings_of(terms) * (share * host.a + host.b * form.bytes_per_element * slice);
-  Slices shares;  // of the group's N slices
+  Slices shares;  // costs of the group's N slices
   shares.count = nodes_;
   shares.total = {.encode = n_ * own.encode,
                   .decode = n_ * own.decode,

@@ -9,8 +9,8 @@
 /// docs/bound.md ("Few large gradients") derives them.
 namespace hipress::planner {
 
-/// Per step of a pattern: ps from its start until all steps that depend on it have ended, if each
-/// waits only for its predecessors and resources are serial.
+/// Times in ps, per step of a pattern, from its start until all steps that depend on it have ended,
+/// if each waits only for its predecessors and resources are serial.
 using StepTails = std::vector<std::int64_t>;
 StepTails step_tails(const Pattern& pattern);
 

@@ -14,7 +14,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kMaxStepsOfOption = 3e5;
-constexpr std::size_t kMaxSteps = 4'000'000;  // over all options
+constexpr std::size_t kMaxSteps = 4'000'000;  // limit over all options
 constexpr std::size_t kMaxVisitBytes = std::size_t{16} << 20;
 
 double total(const std::vector<Visit>& visits) {
@@ -51,7 +51,8 @@ Visit least_of(const std::vector<Visit>& visits) {
 
 }  // namespace
 
-/// At every instant the resource serves the available visit with the longest tail.
+/// Runs the schedule: at every instant the resource serves the available visit with the longest
+/// tail.
 double preemptive_end(std::vector<Visit>& visits) {
   std::sort(visits.begin(), visits.end(),
             [](const Visit& a, const Visit& b) { return a.head < b.head; });
@@ -215,8 +216,9 @@ VisitBound::Option VisitBound::read_steps(const Pattern& pattern, double release
 }
 
 /// Visits of a member of a group. The group takes at least as long as this gradient alone, so heads
-/// and tails are those of the gradient alone. Its work is its share of the group's; if the group is
-/// known, only the part proportional to size, since the group has the rest.
+/// and tails are those of the gradient alone. Its work is its share of the group's work. If the
+/// rule of groups is known, its work is only the part proportional to size, since the group has the
+/// rest.
 VisitBound::Option VisitBound::read_group(std::size_t place, const PatternKey& key,
                                           const OptionWork::InGroup& group) {
   Option option;
@@ -468,7 +470,7 @@ double VisitBound::end_of(const Part& part) {
   return end;
 }
 
-/// Among parts with equal bounds, those with more decisions come first.
+/// Order of the search: among parts with equal bounds, those with more decisions come first.
 bool VisitBound::is_later(const Part& a, const Part& b) {
   if (a.least != b.least) return a.least > b.least;
   return a.decided.size() < b.decided.size();

@@ -73,7 +73,7 @@ class VisitBound {
   struct Group {
     std::int8_t algorithm = casync::kRaw;
     std::int64_t elements = 0;
-    double release = 0;               ///< when the last of them is ready
+    double release = 0;               ///< time at which the last of them is ready
     std::vector<std::size_t> depths;  ///< indices of the members
     const Option* whole = nullptr;    ///< the whole group, ready at 0; null: unknown
   };
@@ -108,22 +108,23 @@ class VisitBound {
   const ReadyTimes& ready_;
   const models::Model& model_;
   const casync::TopologyPair pair_;
-  const std::vector<Form> forms_;  // 1 + algorithm
+  const std::vector<Form> forms_;  // index: 1 + algorithm; 0: raw
   const Line message_;
   const std::uint32_t nodes_;
   const double grain_;
   const bool ports_in_order_;
   const std::int64_t batched_bytes_;               // smaller slices may be launched together
-  const std::optional<casync::Aggregation> rule_;  // if groups follow from decisions
+  const std::optional<casync::Aggregation> rule_;  // set if groups follow from decisions
   PatternBook book_;
-  std::size_t steps_ = 0;                     // in all patterns read
-  std::vector<std::size_t> places_;           // in the order of decision
+  std::size_t steps_ = 0;                     // number of steps in all patterns read so far
+  std::vector<std::size_t> places_;           // places in the order of decision
   std::vector<std::vector<Option>> options_;  // per place in places_
   std::vector<Lists> rest_;                   // per depth: least visits of the later gradients
   std::vector<Visit> visits_;                 // scratch of end_of()
-  std::optional<RuleGroups> rule_groups_;     // if the rule is known
+  std::optional<RuleGroups> rule_groups_;     // set if the rule is known
   std::vector<double> later_;                 // scratch of gather_visits(), per depth
-  std::vector<Group> groups_;                 // the same, in the order of their last members
+  std::vector<Group> groups_;                 // groups of a part, in the order of their last
+                                              // members
   /// Results of whole_group(), by algorithm and elements.
   std::map<std::pair<std::int8_t, std::int64_t>, std::optional<Option>> whole_groups_;
   std::size_t looked_at_ = 0;

@@ -49,8 +49,8 @@ class WorkMaker {
   /// Work of an option, with its end relative to ready times.
   struct Relative {
     OptionWork work;
-    double after_first = 0;  ///< from the first node's ready time
-    double after_last = 0;   ///< from the last node's
+    double after_first = 0;  ///< end, from the first node's ready time
+    double after_last = 0;   ///< end, from the last node's ready time
   };
 
   /// Lower bounds of the stages' times on the fastest node, in ps.
@@ -72,9 +72,11 @@ class WorkMaker {
   /// Loads of a factor on its way, and times until some node, or the last node, has its mean.
   struct FactorOnItsWay {
     OptionWork work;
-    double first_to_mean = 0;  ///< from the first node's encode until some node's next may begin
-    double first_to_end = 0;   ///< from there until the last node's decode may begin
-    double last_to_mean = 0, last_to_end = 0;  ///< from the last node's encode
+    double first_to_mean = 0;  ///< time from the first node's encode until some node's next encode
+                               ///< may begin
+    double first_to_end = 0;   ///< time from the first node's encode until the last node's decode
+                               ///< may begin
+    double last_to_mean = 0, last_to_end = 0;  ///< the same times, from the last node's encode
     double last_to(bool last) const { return last ? last_to_end : last_to_mean; }
   };
   FactorOnItsWay on_its_way(const FactorSums& factor, std::int64_t partitions,
@@ -88,18 +90,19 @@ class WorkMaker {
     return !costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0;
   }
   void finish(std::size_t place, const Relative& relative, OptionWork& work) const;
-  /// The same for stages: the last means of factors are decoded after the chain.
+  /// Completes the work of a gradient with stages: the last means of factors are decoded after the
+  /// chain.
   void finish_stages(std::size_t place, const casync::Topology& topology, const StageTimes& times,
                      Relative& chain, OptionWork& work) const;
   Relative relative(const Form& form, std::int64_t elements, std::int64_t partitions,
                     const casync::Topology& topology);
   double chain(const Slices& slices, const casync::BoundTerms& terms) const;
-  /// Relative to the ready time of the last node.
+  /// Time of the chain, relative to the ready time of the last node.
   double chain_of_last(const Slices& slices, const casync::BoundTerms& terms) const;
   /// Lower bound of the time from the first node's ready time to the first message's arrival.
   double first_arrival(const Slices& slices) const;
   void add_loads(const Slices& slices, const casync::BoundTerms& terms, OptionWork& work) const;
-  /// Work on a host's port of one message per slice to another host.
+  /// Work on a host's port if each slice has one message to a different host.
   double host_work(const Form& form, std::int64_t elements, std::int64_t longest) const;
   /// Least number of messages per partition that leave a host, the mean over hosts; 0 if hosts have
   /// no port shared by their nodes.
@@ -137,7 +140,7 @@ class WorkMaker {
   const double n_;
   const casync::Wire wire_;
   mutable std::map<const casync::BoundTerms*, double> crossings_;
-  std::vector<costs::CodecCosts> codecs_;         // of the algorithms
+  std::vector<costs::CodecCosts> codecs_;         // costs of the algorithms
   std::vector<Form> forms_;                       // raw, then the algorithms
   std::vector<std::vector<double>> group_sizes_;  // by form and place
   bool by_speed_ = false;
@@ -147,7 +150,7 @@ class WorkMaker {
 
 /// Least work of every option of every gradient, by place in the order of backward, for plans of
 /// one scheme. Its topologies must have bound terms. Gradients that may be in a bulk group have
-/// extra options for that. InputError if the profile lacks an algorithm.
+/// extra options for that. Throws InputError if the profile lacks an algorithm.
 std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
                                                 const Machines& machines, const Choices& choices,
                                                 const Scheme& scheme, const ReadyTimes& ready);

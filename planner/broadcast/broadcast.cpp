@@ -77,7 +77,7 @@ class Candidates {
   /// Simulates the most promising count.
   void try_first(std::int64_t& evaluations) { try_one(candidates_.front(), evaluations); }
 
-  /// Simulates all others that may beat the best so far.
+  /// Simulates all other counts that may beat the best so far.
   void try_others(std::int64_t& evaluations) {
     for (const Candidate& candidate : std::span(candidates_).subspan(1)) {
       try_one(candidate, evaluations);

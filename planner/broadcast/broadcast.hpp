@@ -20,7 +20,7 @@ struct BroadcastProblem {
   std::uint32_t root = 0;
   /// Rows of casync::topologies() to try; empty: all broadcasts that encode once, at the root.
   std::vector<std::string> topologies = {};
-  std::vector<std::string> algorithms = {};  ///< to try beside raw
+  std::vector<std::string> algorithms = {};  ///< algorithms to try beside raw
   /// Number of chunks of the largest tensor; none: the planner finds the best.
   std::optional<std::int32_t> chunks = {};
   /// Limit on simulations. If it is below the number of chunk counts, the ones with the best
@@ -53,9 +53,9 @@ struct BroadcastResult {
 /// below the best time so far. The plan is therefore optimal, unless evaluations or the machines'
 /// budget run out.
 ///
-/// InputError for an invalid root, a single node, chunks of less than 32 elements, a topology that
-/// does not broadcast, an algorithm without costs in the profile, and a budget that ends before
-/// anything was simulated.
+/// Throws InputError for an invalid root, a single node, chunks of less than 32 elements, a
+/// topology that does not broadcast, an algorithm without costs in the profile, and a budget that
+/// ends before anything was simulated.
 BroadcastResult plan_broadcast(const BroadcastProblem& problem);
 
 /// Filters `names`: algorithms that lose bits of the model's tensors.
@@ -70,7 +70,7 @@ std::vector<std::string> lossless_algorithms(const costs::Profile& profile,
 /// A number of chunks for a tensor.
 struct ChunkCount {
   std::int64_t chunks = 1;
-  std::int64_t elements = 0;  ///< in every chunk but the last
+  std::int64_t elements = 0;  ///< number of elements of every chunk but the last
 };
 /// Chunk counts of a tensor of `elements` elements, ascending from 1. Counts that cut it like a
 /// smaller count are left out.

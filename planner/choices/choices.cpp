@@ -120,9 +120,9 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
 }
 
 /// Combination of topologies for a plan: one for all gradients or, with "best", one for compressed
-/// gradients and the library's all-reduce for raw ones. The library's topology alone is the latter
-/// with everything raw. If a topology carries encoded messages only, raw gradients may take any
-/// other.
+/// gradients and the library's all-reduce for raw ones. The library's topology alone means the
+/// latter, with everything raw. If a topology carries encoded messages only, raw gradients may take
+/// any other topology.
 struct Ways {
   std::string topology, raw_topology;
 };
@@ -215,7 +215,7 @@ Choices make_choices(const Problem& problem) {
       for (const std::int32_t k : ladder(problem, elements)) {
         add_unless_there(options, {algorithm, k});
       }
-      if (elements > 0 && elements < gradient.elements) {  // as baselines have it
+      if (elements > 0 && elements < gradient.elements) {  // K = N, too, as in baselines
         add_unless_there(options, {algorithm, static_cast<std::int32_t>(problem.nodes)});
       }
     }

@@ -41,13 +41,13 @@ struct Choices {
 ///
 /// Schemes: all combinations of the problem's topologies, transfer orders, and bulk and batch rules
 /// (off, and thresholds with waits of some shares of backward). Topology "best" stands for ps and
-/// ring, and for allgather if an algorithm is sparse; raw gradients take that topology, another of
-/// these, or the library's all-reduce. Under a topology that sends_raw_alone(), gradients are raw
-/// or compressed in stages.
+/// ring, and for allgather if an algorithm is sparse; raw gradients take the same topology, a
+/// different one of these, or the library's all-reduce. Under a topology that sends_raw_alone(),
+/// gradients are raw or compressed in stages.
 Choices make_choices(const Problem& problem);
 
-/// Bulk rules that plans of the problem may have: off, then thresholds with longest waits. Only off
-/// if the problem allows no groups.
+/// Bulk rules that plans of the problem may have: off, then thresholds with longest waits. If the
+/// problem allows no groups, only off.
 std::vector<casync::Aggregation> bulk_rules(const Problem& problem);
 
 /// True if whole graphs are too large for repeated simulation. Only plans whose graphs fold

@@ -23,7 +23,7 @@ struct AccuracyOrder {
   std::map<std::string, int> places = {};
 
   /// Place of an algorithm: 0 for raw ("none"), else the place given here, else the built-in row's.
-  /// `name` may have parameters. A program (x.pse) without a place counts as the coarsest.
+  /// `name` may have parameters. A program (x.pse) without a place counts as the coarsest. Throws
   /// std::invalid_argument for unknown names.
   int coarseness(std::string_view name) const;
 
@@ -40,11 +40,11 @@ struct AccuracyOrder {
                                        std::string_view coarsest) const;
 };
 
-/// "none, lossless < fp16, bf16 < int8block, fp8block < …", for the built-in algorithms.
+/// Order of the built-in algorithms: "none, lossless < fp16, bf16 < int8block, fp8block < …".
 std::string describe_accuracy_order();
 
 /// Parses an order given on the command line. Each text is "tern.pse=terngrad" (the same place as
-/// that algorithm) or "tern.pse=2" (a place). io::InputError for anything else.
+/// that algorithm) or "tern.pse=2" (a place). Throws io::InputError for anything else.
 AccuracyOrder parse_accuracy(const std::vector<std::string>& texts);
 
 }  // namespace hipress::planner

@@ -46,7 +46,7 @@ struct Learning {
   std::optional<StepsRatio> of(const models::Model& model, const casync::Plan& plan,
                                const std::string& file = {}) const;
 
-  /// Names of all algorithms with a ratio: rows except those of plan files.
+  /// Names of all algorithms with a ratio: the rows except `none` and those of plan files.
   std::vector<std::string> algorithms() const;
 
   /// Algorithms of a list that have ratios, in the same order.
@@ -57,7 +57,8 @@ struct Learning {
   std::vector<std::vector<std::string>> bounded(const std::vector<std::string>& algorithms) const;
 };
 
-/// Reads a pilot's file. io::InputError with file and line for other files, and without any ratio.
+/// Reads a pilot's file. Throws io::InputError with file and line for other files, and for one
+/// without any ratio.
 Learning read_pilot(const std::string& path);
 
 /// True if an algorithm does not slow learning, known without a pilot: it is at most as coarse as

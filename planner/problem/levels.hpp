@@ -10,18 +10,18 @@
 
 namespace hipress::planner {
 
-/// The cluster as a library's collective sees it: every GPU is a node. Its time therefore does not
-/// depend on the level at which a job describes its cluster. None if every GPU is a node already,
-/// or if that cluster cannot be simulated.
+/// The cluster as a library's collective sees it: every GPU is a node. The collective's time
+/// therefore does not depend on the level at which a job describes its cluster. None if every GPU
+/// is a node already, or if that cluster cannot be simulated.
 std::optional<costs::Cluster> as_collectives_see(const Machines& machines);
 
 /// A problem on the same machines with their GPUs at the other level (costs/levels.hpp): every GPU
 /// a node instead of nodes that sum gradients over their GPUs first, or the reverse.
 class OtherLevels {
  public:
-  /// Null if there is no other level, or if plans for it cannot be simulated; `diagnostics` then
-  /// says why. Problem::machines must be given. The problem's model and profile must outlive the
-  /// result.
+  /// The problem with the GPUs at the other level. Null if there is no such level, or if plans for
+  /// it cannot be simulated; `diagnostics` then says why. Problem::machines must be given. The
+  /// problem's model and profile must outlive the result.
   static std::unique_ptr<const OtherLevels> of(const Problem& problem,
                                                std::vector<std::string>& diagnostics);
 
@@ -40,8 +40,8 @@ class OtherLevels {
 /// The problem with every GPU as a node, as sharded schedules require.
 class GpuProblem {
  public:
-  /// io::InputError if the machines cannot be described that way. Everything that `problem` refers
-  /// to must outlive the object.
+  /// Throws io::InputError if the machines cannot be described that way. Everything that `problem`
+  /// refers to must outlive the object.
   explicit GpuProblem(const Problem& problem);
   GpuProblem(const GpuProblem&) = delete;
   GpuProblem& operator=(const GpuProblem&) = delete;

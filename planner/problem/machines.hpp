@@ -16,7 +16,7 @@ namespace hipress::planner {
 /// Machines, network model and limits that plans are simulated with.
 struct Machines {
   const costs::Profile& profile;
-  costs::Cluster cluster;  ///< as many nodes as the plan has
+  costs::Cluster cluster;  ///< has as many nodes as the plan
   sim::Network network = sim::Network::kFair;
   /// Memory of the simulating machine. A graph that does not fit is folded, or not simulated.
   double memory_bytes = std::numeric_limits<double>::infinity();
@@ -24,7 +24,7 @@ struct Machines {
   std::shared_ptr<SimulationBudget> budget = nullptr;
 };
 
-/// Copy of `machines` with another cluster.
+/// Copy of `machines` with the given cluster.
 Machines at_level(const Machines& machines, costs::Cluster cluster);
 
 /// The cluster as the network model sees it. Network `port` has no bursts, so they are removed

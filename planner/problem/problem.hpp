@@ -60,21 +60,22 @@ struct Problem {
   std::string topology = "ps";
   std::uint32_t nodes = 16;
   std::vector<std::string> algorithms;      ///< allowed ones: "onebit", "tbq(tau=0.25)"
-  const costs::Profile* profile = nullptr;  ///< for SeCoPa's formulas; null: the published costs
+  const costs::Profile* profile = nullptr;  ///< profile for SeCoPa's formulas; null: the published
+                                            ///< costs
   const Machines* machines = nullptr;       ///< machines to simulate plans on; null: no simulation
   Grouping grouping = Grouping::kNone;
   OrderChoice transfer_order = OrderChoice::kReady;
   Limits limits = {};
   AccuracyOrder accuracy = {};  ///< order of algorithms by loss
   plans::Trust trust = {};      ///< programs that given plans may bring
-  /// Accepted relative increase of the iteration time for a smaller loss. Larger: less is
-  /// compressed; 0: only what costs no time.
+  /// Accepted relative increase of the iteration time for a smaller loss. With a larger one, less
+  /// is compressed; with 0, the loss is reduced only where that costs no time.
   double tolerance = kTolerance;
   casync::Schedule schedule = {};                         ///< schedule of every plan considered
   std::string shards_by = std::string(casync::kLibrary);  ///< Plan::shards_by of sharded plans
   std::string optimizer = "adamw";        ///< row of optimizers() whose state counts as memory
   std::int64_t memory_bytes = INT64_MAX;  ///< GPU memory, in bytes
-  std::int64_t activation_bytes = 0;      ///< its part for activations; 0: unknown
+  std::int64_t activation_bytes = 0;      ///< the part of it that activations take; 0: unknown
   std::string today = {};  ///< baseline that the job runs today; empty: the default of its kind
   std::shared_ptr<const Learning> learning = {};  ///< pilot's results; null: as many steps as DDP
   std::string plan_file = {};                     ///< file of a given plan; empty: none
@@ -118,15 +119,16 @@ std::string raw_topology_of(const casync::Plan& plan);
 /// topology. Other plans stay as they are.
 casync::Plan in_one_topology(casync::Plan plan);
 
-/// Algorithm for a search for lossy compression: the first of `names` that is no cast to half
-/// precision, or the first if all are. `names` must not be empty.
+/// Algorithm for a search for lossy compression: the first of `names` that is not a cast to half
+/// precision, or the first if all are casts. `names` must not be empty.
 const std::string& first_lossy(const std::vector<std::string>& names);
 
-/// Filters `names`: algorithms that send messages of slices, to which SeCoPa's formulas apply, not
-/// factors.
+/// Filters `names`: algorithms that send messages of slices, not factors. SeCoPa's formulas apply
+/// to these.
 std::vector<std::string> of_slices(const std::vector<std::string>& names);
 
-/// Properties of the algorithm called `name`. std::invalid_argument that lists the algorithms.
+/// Properties of the algorithm called `name`. Throws std::invalid_argument, which lists the
+/// algorithms, for an unknown name.
 casync::Algorithm algorithm(const std::string& name);
 
 /// plans::place_in() of the algorithm called `name`.

@@ -12,7 +12,8 @@ namespace hipress::planner {
 /// A plan, with diagnostics and statistics of its search.
 struct SearchResult {
   casync::Plan plan;
-  std::vector<std::string> diagnostics;  ///< for the user: what was interpolated, assumed, left out
+  std::vector<std::string> diagnostics;  ///< sentences for the user: what was interpolated,
+                                         ///< assumed, left out
   std::int64_t evaluations = 0;          ///< number of simulated plans
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< order it was searched with
   struct Finalist {

@@ -12,8 +12,9 @@ namespace {
 
 /// Initial estimate of seconds per task, including its expansion, until a simulation was timed.
 constexpr std::array<double, kEngines> kTask_s = {4e-7, 1e-6, 1e-6, 8e-7};
-constexpr double kTimedTasks = 1e5;  // fewer tell little of how long others take
-constexpr double kGrace_s = 1;       // after an interrupt
+constexpr double kTimedTasks = 1e5;  // simulations with fewer tasks tell little about the time of
+                                     // others
+constexpr double kGrace_s = 1;       // time left after an interrupt
 
 std::chrono::steady_clock::duration duration(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(

@@ -52,7 +52,8 @@ class SimulationBudget {
   Clock::time_point end_, busy_end_;
   double cpu_end_s_ = 0;  // CPU time of this process
   const io::InterruptFlag interrupted_;
-  mutable std::atomic<Clock::rep> grace_end_{0};      // after an interrupt; 0: there was none
+  mutable std::atomic<Clock::rep> grace_end_{0};      // end of the time after an interrupt; 0: no
+                                                      // interrupt came
   std::array<std::atomic<double>, kEngines> task_s_;  // by engine
   std::atomic<double> reserve_s_ = 0;
 };

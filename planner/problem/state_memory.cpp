@@ -160,7 +160,7 @@ StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
   memory.gathered =
       most_in_a_row(layers, sharding.stays_whole() ? layers.size() : sharding.in_flight);
   const std::uint32_t kept = sharding.gathers_among(plan.nodes);
-  if (kept < shards) {  // a second shard, of fewer
+  if (kept < shards) {  // a second shard, among fewer nodes
     for (const std::int64_t layer : layers) memory.gathered += layer / kept;
   }
   memory.reductions = whole.most_reductions();

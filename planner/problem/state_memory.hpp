@@ -21,19 +21,20 @@ struct OptimizerRow {
   std::string_view help;
 };
 
-/// sgd, momentum, adamw …: adding one is one row.
+/// Table of optimizers: sgd, momentum, adamw … Adding one is one row.
 const std::vector<OptimizerRow>& optimizers();
 
-/// The row of that name; io::InputError that lists the names.
+/// The row of that name; throws io::InputError that lists the names.
 const OptimizerRow& find_optimizer(std::string_view name);
 
 /// Memory that training takes on each GPU, in bytes, without activations, which no model file
 /// tells.
 struct StateMemory {
   std::int64_t parameters = 0;  ///< in the model's types, or this GPU's shards of them
-  std::int64_t gradients = 0;   ///< likewise
+  std::int64_t gradients = 0;   ///< in the model's types, or this GPU's shards of them
   std::int64_t optimizer = 0;   ///< state, with fp32 copies of half-precision parameters
-  std::int64_t gathered = 0;    ///< layers held whole at a time: the largest sum of a row of layers
+  std::int64_t gathered = 0;    ///< largest total size of neighbouring layers that are whole at a
+                                ///< time
   std::int64_t reductions = 0;  ///< gradients of layers waiting for their reduction
   std::int64_t residuals = 0;   ///< error feedback kept by codecs from step to step
   std::int64_t total() const {
@@ -44,9 +45,9 @@ struct StateMemory {
 /// State memory of a GPU under the plan's schedule. Under a sharded schedule a GPU holds shards; at
 /// most in_flight neighbouring layers whole (all, if they stay whole after forward); and the
 /// gradients of two layers, the one backward computes and the one being reduced. Whole parameters,
-/// and gradients from backward, take 2 bytes an element if gathers are casts; gradients being
-/// reduced, if reductions are. Under other schedules every GPU holds everything whole. Local
-/// updates add the common weights and their momentum, 8 bytes a parameter.
+/// and gradients from backward, take 2 bytes an element if gathers are casts. Gradients being
+/// reduced take 2 if reductions are casts. Under other schedules every GPU holds everything whole.
+/// Local updates add the common weights and their momentum, 8 bytes a parameter.
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
                          const OptimizerRow& optimizer);
 

@@ -13,15 +13,15 @@ namespace hipress::planner {
 struct BaselineRow {
   std::string_view name;
   std::string_view help;
-  /// Returns a plan without decisions if it makes no sense on these machines, or equals another
-  /// row's.
+  /// Returns a plan without decisions if it makes no sense on these machines, or equals the plan of
+  /// a different row.
   casync::Plan (*make)(const Problem& problem);
   bool compresses = true;  ///< false: a topology that sends_raw_alone() can carry it too
-  /// Its topology for every problem; empty: the problem's.
+  /// Topology of the baseline for every problem; empty: the problem's.
   std::string_view topology = {};
   /// Uses the decisions of `make`, with the best bulk groups.
   bool grouped = false;
-  /// Its algorithm for every problem; empty: the problem's.
+  /// Algorithm of the baseline for every problem; empty: the problem's.
   std::string_view algorithm = {};
   /// True if `make` simulates many plans.
   bool searches = false;
@@ -34,16 +34,17 @@ struct BaselineRow {
   /// True if jobs run it by default; of several, the last that makes a plan counts.
   bool is_default = false;
 
-  /// True for a library's own collectives, whose nodes are GPUs: as_collectives_see().
+  /// True for a library's own collectives, whose nodes are GPUs (as_collectives_see()).
   bool is_collective() const { return !topology.empty(); }
-  /// True for the job's kind; a library's collectives of averaging jobs serve all kinds.
+  /// True if jobs of this kind can run it: those of its own kind, or any if it is a library's
+  /// collective for averaging.
   bool is_for(JobKind job) const {
     return kind == job || (kind == JobKind::kAveraging && is_collective());
   }
 };
 
-/// none, fp16, all, threshold_262144, secopa: each decides gradients on their own, without
-/// simulation, and is in every option set.
+/// Table of none, fp16, all, threshold_262144 and secopa. Each decides every gradient on its own,
+/// without simulation, and is in every option set.
 std::span<const BaselineRow> baselines();
 
 /// Plans of those rows, also used by other rows.

@@ -47,7 +47,7 @@ double ring_compressed(const SecopaCosts& costs, int nodes, int, double x) {
          nodes * costs.decode(x);
 }
 
-/// Every node processes all partitions, one after the other.
+/// Cost of a compressed all-gather: every node processes all partitions, one after the other.
 double allgather_compressed(const SecopaCosts& costs, int nodes, int partitions, double x) {
   return partitions *
          (costs.encode(x) + (nodes - 1) * costs.compressed.send(x) + nodes * costs.decode(x));
@@ -66,7 +66,7 @@ const Formula& find_formula(std::string_view topology) {
                                    fmt::join(names, " and "), io::quote(topology)));
 }
 
-/// All K up to this one are tried; of larger ones, powers of two and N.
+/// Every K up to this one is tried. Of larger K, only powers of two and N are.
 constexpr int kMaxOfAll = 1 << 14;
 
 int next(int partitions, int nodes) {

@@ -17,7 +17,7 @@ namespace {
 constexpr double kLeast = 125;     // bytes a second: a kilobit
 constexpr double kMost = 1.25e14;  // a petabit
 constexpr double kBandwidthPrecision = 1e-3;
-constexpr double kPrecisionOfEnds = 1e-2;  // for the ends of an interval
+constexpr double kPrecisionOfEnds = 1e-2;  // precision for the ends of an interval
 
 /// 10th percentile, median and 90th percentile.
 enum class Speed : std::uint8_t { kFast, kNominal, kSlow };

@@ -31,30 +31,31 @@ struct ScheduledPlan {
   /// Lower bound of a step, in seconds, for all plans of the schedule; 0: unknown.
   double lower_bound_s = 0;
   double steps_ratio = 1;  ///< steps_of(): steps to a target loss relative to DDP's
-  /// Time of DDP's progress in a step.
+  /// Time for the progress that DDP makes in one step.
   double progress_s() const { return iteration_s * steps_ratio; }
 };
 
 /// Simulates a plan over its schedule's periods, with a forecast. For a sharded schedule, `problem`
-/// must be a GpuProblem's. Throws as simulate(), and io::InputError for a graph that is too large.
+/// must be a GpuProblem's. Throws as simulate() does, and io::InputError for a graph that is too
+/// large.
 ScheduledPlan figures_of(const Problem& problem, casync::Plan plan,
                          sim::TransferOrder order = sim::TransferOrder::kReady);
 
 /// Index of the plan to take. Plans that need more than `memory_bytes` are left out. Among those
 /// whose progress_s() is within the tolerance of the lowest, takes the one with the shortest
 /// period, then the lowest `late`, then the lowest `given_up`, then the least memory; the first of
-/// equals. io::InputError if no plan fits in memory.
+/// equals. Throws io::InputError if no plan fits in memory.
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
                             std::int64_t memory_bytes = INT64_MAX);
 
 /// Least GPU memory of a plan of the schedule: in half precision if that is allowed.
 StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule);
 
-/// "does not fit: 128GB of a GPU's 80GB".
+/// Reason against a plan that is too large: "does not fit: 128GB of a GPU's 80GB".
 std::string does_not_fit(std::int64_t bytes, std::int64_t memory_bytes);
 
 /// Throws the io::InputError for a GPU memory that is too small for every plan. The smallest plan
-/// needs `least_bytes` beside activations; 0 activations: unknown.
+/// needs `least_bytes` beside activations; `activation_bytes` 0: unknown.
 [[noreturn]] void refuse_memory(std::int64_t least_bytes, std::int64_t activation_bytes = 0);
 
 /// Reason why choose_schedule() took `chosen` instead of `plan`: "takes 12.0 % longer".

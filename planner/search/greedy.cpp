@@ -8,7 +8,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxExactTasks = 30e3;  // beyond, simulations are coarse
+constexpr double kMaxExactTasks = 30e3;  // simulations of more tasks are coarse
 
 bool few_tasks(const Problem& problem) {
   const double nodes = problem.nodes;

@@ -18,8 +18,8 @@ void shuffle(std::vector<Element>& elements, Neighbourhoods::Draws& draws) {
 }
 
 constexpr std::size_t kMaxClasses = 48;
-constexpr std::size_t kPairsPerGradient = 4;   // drawn pairs
-constexpr std::size_t kMaxListedPairs = 1500;  // up to here all pairs are tried
+constexpr std::size_t kPairsPerGradient = 4;   // number of pairs drawn
+constexpr std::size_t kMaxListedPairs = 1500;  // up to this number all pairs are tried
 
 }  // namespace
 
@@ -188,7 +188,7 @@ Move Neighbourhoods::kick(const Candidate& candidate, Draws& draws) const {
     move.scheme = static_cast<std::int32_t>(schemes_[draws() % schemes_.size()]);
   }
   const SizeClass& size = classes_[draws() % classes_.size()];
-  if (sort <= 1) {  // a stretch of one size
+  if (sort <= 1) {  // consecutive gradients of one size
     const std::size_t first = draws() % size.gradients.size();
     const std::size_t last = first + 1 + draws() % (size.gradients.size() - first);
     const Move stretch =

@@ -10,7 +10,7 @@
 
 namespace hipress::planner {
 
-/// A change of a candidate: other options for some gradients, and perhaps another scheme.
+/// A change of a candidate: other options for some gradients, and perhaps a different scheme.
 struct Move {
   struct Change {
     std::uint32_t gradient;

@@ -22,8 +22,8 @@ struct SearchRow {
   /// plan, which must not be worse than any baseline.
   bool optimises = false;
   bool has_options = true;  ///< has an option set, for passes, explanations and the general bound
-  /// For searches without an option set: plans that differ from `plan` only in the unit decided
-  /// together with the gradient (its layer, its fragment).
+  /// Plans that differ from `plan` only in the unit decided together with the gradient (its layer,
+  /// its fragment). Set for searches without an option set.
   std::vector<casync::Plan> (*others)(const Problem& problem, const casync::Plan& plan,
                                       std::uint32_t gradient) = nullptr;
 };
@@ -31,13 +31,13 @@ struct SearchRow {
 std::span<const SearchRow> searches();
 
 /// Search for a schedule: the row `name` of searches() if every step averages all gradients, else
-/// the schedule's own. io::InputError as find_search().
+/// the schedule's own. Throws io::InputError as find_search() does.
 const SearchRow& search_for(const casync::Schedule& schedule, std::string_view name);
 
-/// The row with that name; io::InputError that lists the names.
+/// The row with that name; throws io::InputError that lists the names.
 const SearchRow& find_search(std::string_view name);
 
-/// "secopa", or several names with commas: for messages and help.
+/// Names of all searches with commas between them, for messages and help.
 std::string search_names();
 
 }  // namespace hipress::planner

@@ -113,7 +113,8 @@ class ShardSearch {
     const std::uint32_t shards = table_.sharding->shards(problem_.nodes);
     const bool of_hosts = cluster.host_link && each > 1 && each < shards && shards % each == 0;
     if (!of_hosts) return {1u};
-    // An exchange among all GPUs at once must be worth its bytes between hosts.
+    // A size is chosen only if it beats those before it by the tolerance. With several rails an
+    // exchange among all GPUs at once, which sends more bytes between hosts, is tried last.
     return costs::rails(cluster) > 1 ? std::vector{each, 1u} : std::vector{1u, each};
   }
 
@@ -206,7 +207,8 @@ bool may_reduce(const std::string& algorithm) {
 void send_as_stored(const models::Model& model, casync::Plan& plan) {
   if (!plan.shards_in_messages()) return;
   const std::vector<std::uint32_t> layer_of = plan.schedule.timetable(model).part_of;
-  std::map<std::uint32_t, std::string> casts;  // per layer; empty: of several types, or of fp32
+  std::map<std::uint32_t, std::string> casts;  // per layer; empty if its gradients are fp32 or of
+                                               // several types
   for (std::size_t g = 0; g < layer_of.size(); ++g) {
     const std::string cast(plans::cast_of(model.gradients[g].dtype));
     const auto [place, is_first] = casts.try_emplace(layer_of[g], cast);

@@ -43,7 +43,8 @@ SearchResult search_shards(const Problem& problem);
 std::string exchange_within_hosts(const models::Model& model, const costs::Cluster& cluster,
                                   casync::Plan& plan);
 
-/// Plans that gather or reduce the gradient's layer in another form, otherwise the same as `plan`.
+/// Plans that gather or reduce the gradient's layer in a different form, otherwise the same as
+/// `plan`.
 std::vector<casync::Plan> other_shards(const Problem& problem, const casync::Plan& plan,
                                        std::uint32_t gradient);
 

@@ -26,7 +26,8 @@ struct Start {
   std::string_view name;
   std::string_view help;
   std::vector<Candidate> (*make)(const StartContext& context);
-  /// Simulate on the requested network even if the search's own simulations rank it low.
+  /// True: its plans are simulated on the requested network even if the search's own simulations
+  /// rank them low.
   bool for_any_network = false;
 };
 std::span<const Start> starts();

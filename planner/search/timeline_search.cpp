@@ -17,18 +17,22 @@ namespace {
 // Shares of the budget at which phases end.
 constexpr double kGreedyShare = 0.15;
 constexpr double kStartShare = 0.4;
-constexpr double kSearchShare = 0.9;      // the rest simulates on the requested network
-constexpr double kOwnSearchShare = 0.75;  // the same if that is not the search's own
+constexpr double kSearchShare = 0.9;      // afterwards the best plans are simulated on the
+                                          // requested network
+constexpr double kOwnSearchShare = 0.75;  // kSearchShare, if that network is not the search's own
 
 constexpr std::size_t kBatch = 8;        // candidates simulated at once, for any number of jobs
 constexpr std::size_t kFirstStarts = 4;  // starts of local search before the first kick
 constexpr std::size_t kVerifiedStarts = 12;
-constexpr double kExactTask_s = 4e-7;  // per task on network port, until one was timed
-constexpr double kFirstTask_s = 1e-6;  // the same on the requested network
+constexpr double kExactTask_s = 4e-7;  // time per task on network port, until one simulation was
+                                       // timed
+constexpr double kFirstTask_s = 1e-6;  // time per task on the requested network, until one was
+                                       // timed there
 constexpr std::size_t kFinalists = 4;
 // Least number of affordable exact simulations for a local search with them.
 constexpr double kMinExactRuns = 150;
-constexpr std::size_t kMaxExactSteps = 50000;  // the same for a budget in evaluations
+constexpr std::size_t kMaxExactSteps = 50000;  // limit of such a simulation, for a budget in
+                                               // evaluations
 // Largest ratio of a candidate's coarse time to the best one's for an exact simulation.
 constexpr double kWorthLooking = 1.03;
 // Largest ratio of exact to coarse steps for simulating exactly without a coarse filter.
@@ -42,8 +46,9 @@ enum class Detail : std::uint8_t { kCoarse, kExact };
 /// Starting point of the local search.
 struct Incumbent {
   Candidate candidate;
-  std::int64_t time = kNever;         ///< at its detail
-  std::int64_t coarse_time = kNever;  ///< with detail kExact, for comparison
+  std::int64_t time = kNever;         ///< time at the incumbent's detail
+  std::int64_t coarse_time = kNever;  ///< coarse time of an incumbent with detail kExact, for
+                                      ///< comparison
   Recording recording;
 };
 
@@ -219,8 +224,9 @@ class TimelineSearch {
     return static_cast<std::size_t>(best - starts_.begin());
   }
 
-  /// Combines the best start from `first` on with every bulk rule, and all starts with the best
-  /// rule. If messages cost more than their bytes, this matters more than the gradients' options.
+  /// Combines the best start, out of those with an index of at least `first`, with every bulk rule,
+  /// and all starts with the best rule. If messages cost more than their bytes, this matters more
+  /// than the gradients' options.
   void group_starts(std::size_t first) {
     const std::size_t last = starts_.size();
     const Candidate best = starts_[best_start(first)].candidate;
@@ -521,7 +527,8 @@ class TimelineSearch {
   std::vector<Found> pool_;  // the best first
   std::vector<Candidate> for_any_network_;
   double exact_s_ = 0;                // duration of the last exact simulation
-  double task_s_ = kFirstTask_s;      // per task in the last simulation on the requested network
+  double task_s_ = kFirstTask_s;      // time per task of the last simulation on the requested
+                                      // network
   Found coarse_best_ = {{}, kNever};  // result of coarse local search
   double improve_share_ = kSearchShare;
   bool begun_ = false;  // all starts were simulated

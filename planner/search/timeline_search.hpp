@@ -16,7 +16,7 @@ namespace hipress::planner {
 /// fastest is returned.
 ///
 /// With a budget in evaluations, the same inputs and seed give the same plan for any number of
-/// jobs. std::invalid_argument without Problem::machines.
+/// jobs. Throws std::invalid_argument without Problem::machines.
 SearchResult search_timeline(const Problem& problem);
 
 /// Searches among these plans alone.

@@ -19,7 +19,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kMaxTasks = 8e6;  // largest graph; a task takes about 90 bytes during expansion
-constexpr double kMaxTasksBesideFolded = 2e6;  // the same if other plans are folded anyway
+constexpr double kMaxTasksBesideFolded = 2e6;  // largest graph if other plans are folded anyway
 constexpr double kMaxFlowTasks = 1e8;          // largest whole graph whose flows share links
 constexpr double kMaxFoldedTasks = 1e8;        // largest graph of one node, if all do the same
 

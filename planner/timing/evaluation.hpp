@@ -15,7 +15,7 @@ namespace hipress::planner {
 // plan's number of nodes.
 
 /// Simulated iteration time in seconds. The graph is folded if that does not change the time.
-/// io::InputError if the profile lacks an algorithm of the plan.
+/// Throws io::InputError if the profile lacks an algorithm of the plan.
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines,
                              sim::TransferOrder order = sim::TransferOrder::kReady);
@@ -48,7 +48,7 @@ struct AffordableTime {
 /// Thread-safe.
 class SharedGraph {
  public:
-  /// Returns the graph; the first call expands it. Throws as sim::expand().
+  /// Returns the graph; the first call expands it. Throws as sim::expand() does.
   const casync::TaskGraph& of(const sim::Scenario& scenario, sim::Fold fold);
 
  private:

@@ -45,7 +45,7 @@ class Evaluator {
   /// slice as long as the first.
   PatternGraph folded(const Candidate& candidate);
   /// True if the candidate can be simulated exactly. If the problem is folded_only(), all options
-  /// of the scheme must fold: baselines and given plans may have K that are no multiples of N.
+  /// of the scheme must fold: in baselines and given plans, K may not be a multiple of N.
   bool can_be_exact(const Candidate& candidate) const {
     const Scheme& scheme = choices_.schemes[candidate.scheme];
     return exact_ && scheme.batch.threshold_bytes == 0 && options_fold_[candidate.scheme];
@@ -111,7 +111,7 @@ class Evaluator {
   std::int64_t compute_end_ = 0;
   std::vector<casync::TopologyPair> pair_;  // per scheme
   std::vector<bool> options_fold_;          // per scheme, if required
-  std::vector<Unit> units_;                 // of the candidate at hand
+  std::vector<Unit> units_;                 // units of the candidate at hand
   std::vector<std::optional<Sent>> sent_;   // by gradient and, raw first, algorithm
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first index in singles_

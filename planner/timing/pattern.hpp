@@ -33,7 +33,7 @@ struct Step {
   std::int64_t work = 0;         ///< ps on its resource
   std::int64_t delay = 0;        ///< ps from its end until its successors may start (the wire)
   std::uint32_t successors = 0;  ///< offset of the first in Pattern::successors; end: next step's
-  std::uint32_t node = 0;        ///< before rotation by the unit's peer_offset
+  std::uint32_t node = 0;        ///< node before rotation by the unit's peer_offset
   std::uint32_t shift = 0;       ///< (receiver - sender) mod N
   Resource resource = Resource::kCodec;  ///< serial: a stream, a link, or both ports of a message
   casync::Kind kind = casync::Kind::kJoin;  ///< kind of the task; kJoin: no single task
@@ -41,7 +41,8 @@ struct Step {
 };
 
 struct Pattern {
-  std::vector<Step> steps;           ///< and a sentinel, which ends the successors of the last
+  std::vector<Step> steps;           ///< steps and a sentinel, which ends the successors of the
+                                     ///< last step
   std::vector<std::uint16_t> waits;  ///< per step: number of predecessors
   std::vector<std::uint32_t> successors;
   std::vector<std::uint32_t> sources;  ///< steps without predecessors
@@ -90,12 +91,12 @@ struct PatternKey {
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 
-/// io::InputError if a sequence of `picoseconds` does not fit into 64 bits, with room for those of
-/// any other schedule.
+/// Throws io::InputError if a sequence of `picoseconds` does not fit into 64 bits, with room for
+/// those of any other schedule.
 void require_countable(double picoseconds);
 
-/// sim::Works of identical nodes: the slowest node's, and for messages the path of most pairs if
-/// paths differ.
+/// Works (sim::Works) of identical nodes: all are as slow as the slowest. If paths differ, messages
+/// take the path of most pairs.
 class UnitWorks {
  public:
   /// The arguments must outlive it.
@@ -114,14 +115,14 @@ class UnitWorks {
 /// Cache of patterns.
 class PatternBook {
  public:
-  /// InputError if the profile lacks one of the algorithms. The arguments must outlive it.
+  /// Throws InputError if the profile lacks one of the algorithms. The arguments must outlive it.
   PatternBook(const std::vector<casync::Algorithm>& algorithms, const Machines& machines);
   PatternBook(const PatternBook&) = delete;
   PatternBook& operator=(const PatternBook&) = delete;
 
   /// Returns the pattern of the key, making it at the first call. Valid until trim(). Not
-  /// thread-safe. InputError as sim::Works for a step that takes too long, and as
-  /// require_countable() for the sum of all steps.
+  /// thread-safe. Throws InputError as sim::Works does for a step that takes too long, and as
+  /// require_countable() does for the sum of all steps.
   const Pattern& find(const PatternKey& key);
 
   const UnitWorks& works() const { return works_; }

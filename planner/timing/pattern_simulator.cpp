@@ -9,13 +9,14 @@ namespace {
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
 constexpr std::size_t kStates = 24;  // kept by a recording
 constexpr std::uint32_t kInstantsPerQuestion = 1024;
-constexpr std::uint16_t kDone = UINT16_MAX;  // in place of an AllReduce's number of predecessors
+constexpr std::uint16_t kDone = UINT16_MAX;  // replaces an AllReduce's number of predecessors once
+                                             // it is done
 
 bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
   return std::tie(a.key.first, a.key.second, a.step) < std::tie(b.key.first, b.key.second, b.step);
 }
 
-/// Number of equal units at the beginning of both.
+/// Number of equal units at the beginning of both graphs.
 std::uint32_t common_units(const PatternGraph& a, const PatternGraph& b) {
   const auto differ = std::mismatch(a.units.begin(), a.units.end(), b.units.begin(), b.units.end());
   return static_cast<std::uint32_t>(differ.first - a.units.begin());
@@ -141,7 +142,7 @@ void PatternSimulator::begin(const PatternGraph& graph, const Recording* base) {
     codec -= unit.pattern->codec_work;
     port -= unit.pattern->port_work;
   }
-  state_.codec_left += codec;  // the difference is that of the units beyond the state
+  state_.codec_left += codec;  // only the units after the state differ
   state_.port_left += port;
 }
 

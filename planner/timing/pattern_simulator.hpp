@@ -30,12 +30,14 @@ struct PlacedUnit {
   const Pattern* pattern = nullptr;
   bool operator==(const PlacedUnit&) const = default;
 
-  /// Assigns factor indices from `next` on, if the unit has factors; returns the next free index.
+  /// Assigns factor indices, starting at `next`, if the unit has factors; returns the next free
+  /// index.
   std::uint32_t take_factors(std::uint32_t next) {
     carried = pattern->factors > 0 ? next : index;
     return next + pattern->factors;
   }
-  /// Rotation of its nodes against the pattern's, by the index of what travels.
+  /// Rotation of the unit's nodes relative to the pattern's: the difference of what they carry, as
+  /// the index determines which nodes serve.
   std::uint32_t rotation(std::uint32_t representatives) const {
     return (carried - pattern->carried) % representatives;
   }
@@ -60,11 +62,12 @@ struct TimelineState {
   struct Event {
     std::int64_t time;
     std::uint32_t unit;
-    /// With bit kArrival: its successors may start; else it leaves its resource.
+    /// Step with an event. With bit kArrival its successors may start; without it, the step leaves
+    /// its resource.
     std::uint32_t step;
     bool operator==(const Event&) const = default;
   };
-  /// Pending events, sorted by time, from `next` on.
+  /// Pending events, sorted by time; they begin at `next`.
   struct Events {
     std::vector<Event> all;
     std::size_t next = 0;
@@ -84,7 +87,7 @@ struct TimelineState {
     std::uint32_t step, unit;
     bool operator==(const Entry&) const = default;
   };
-  /// Sorted queue; served from `next` on.
+  /// Sorted queue; the first entry to serve is at `next`.
   struct Queue {
     std::vector<Entry> entries;
     std::size_t next = 0;
@@ -104,7 +107,7 @@ struct TimelineState {
   std::uint32_t oldest = 0;  ///< all units before it are done
   std::array<Events, kEventSorts> events;
   std::vector<Queue> queues;  ///< by kind and representative
-  /// Per step of units `oldest` to `next`: predecessors not done.
+  /// Number of predecessors not done, per step of units `oldest` to `next`.
   std::vector<std::uint16_t> waits;
   std::vector<std::uint32_t> open;  ///< steps not done, per unit of these
   std::int64_t codec_left = 0,
@@ -196,7 +199,7 @@ class PatternSimulator {
   const PatternGraph* graph_ = nullptr;
   TimelineState state_;  // its `waits` and `open` are in the members below
   std::vector<Unit> units_;
-  std::vector<std::size_t> offset_;  // per unit: of its first step in waits_
+  std::vector<std::size_t> offset_;  // per unit: offset of its first step in waits_
   std::vector<std::uint16_t> waits_;
   /// An all-reduce of a unit, on every node.
   struct Collective {

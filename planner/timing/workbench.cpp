@@ -144,7 +144,7 @@ Candidate Workbench::add(const TimedPlan& timed) {
   const Scheme& first = choices_.schemes.front();
   if (sends_raw_alone(scheme.topology) && !sends_raw_alone(first.topology)) {
     scheme.raw_topology =
-        std::exchange(scheme.topology, first.topology);  // so other options can be
+        std::exchange(scheme.topology, first.topology);  // so that other options can be compressed
   }
   const auto found = std::find(choices_.schemes.begin(), choices_.schemes.end(), scheme);
   candidate.scheme = static_cast<std::uint32_t>(found - choices_.schemes.begin());

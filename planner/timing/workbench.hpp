@@ -15,7 +15,7 @@ namespace hipress::planner {
 struct TimedPlan {
   casync::Plan plan;
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
-  double iteration_s = 0;              ///< on the requested network
+  double iteration_s = 0;              ///< time on the requested network
   std::optional<double> upper_s = {};  ///< 90th percentile; none: unknown
 };
 
@@ -33,13 +33,13 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
 /// Largest loss of any gradient in the plan.
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan);
 
-/// Simulation of the plan. io::InputError if its graph is too large; `what` ("explain") names the
-/// operation in the message.
+/// Simulation of the plan. Throws io::InputError if its graph is too large; `what` ("explain")
+/// names the operation in the message.
 AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
                                      std::string_view what);
 
-/// A plan as a candidate of an option set, with the times of other candidates: estimated, many a
-/// second, or simulated on the requested network.
+/// A plan as a candidate of an option set. Times other candidates: by estimates, of which it makes
+/// many a second, or by simulation on the requested network.
 class Workbench {
  public:
   /// The option set is the problem's, extended by the plans' decisions. Problem::machines must be
@@ -99,11 +99,11 @@ class Workbench {
   Choices choices_;
   Candidate plan_;
   std::vector<Candidate> others_;
-  std::optional<Evaluator> evaluator_;  // for the final choices
+  std::optional<Evaluator> evaluator_;  // simulator for the final choices
   PatternSimulator timeline_;
   Candidate base_candidate_;
   Recording base_;
-  bool exact_ = false;  // estimates are
+  bool exact_ = false;  // estimates are exact
   int until_trim_ = 0;
   std::int64_t simulations_ = 0;
 };

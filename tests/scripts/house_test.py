@@ -27,6 +27,11 @@ OTHERS_OPTIONS = {"kernels/user/nvrtc.cpp"}
 #: Beginnings of comments that make a reader wait for the main clause, and phrases that have a plainer word.
 RELATIVE = re.compile(r"///?<?!? ?(?:What|How|Whether|Of|That|Where)\b")
 AT_ANY_PLACE = re.compile(r"///< ?(?:of|what|how|whether|that|where)\b|//.*\b(?:is none|nobody|as far as|at the least|so many)\b")
+#: Phrases in whole comments: "is no plan", "is another." for a different one, errors without a verb, "from `x` on", "The same".
+PHRASE = re.compile(r"(?<![Tt]here )\b(?:is|are) no (?!longer\b|more\b|such\b|other\b)\w|"
+                    r"\b(?:is|are) another[.,;:)]|\banother (?:than|number of|kind|type|format|version)\b|"
+                    r"(?:^//[/<]*|[.;]) (?:\w+::)*(?:[A-Z]\w*Error|[a-z_]+_(?:error|argument)) (?:if|for|when|unless|that)\b|"
+                    r"\bfrom `[^`]+` on\b|^//[/<]* The same\b")
 #: Folders whose comments are not written like that yet, and the largest number of such places.
 UNREVISED: dict[str, int] = {}
 
@@ -37,6 +42,19 @@ PHRASE_IN_PYTHON = re.compile(r"\b(?:is none|nobody|as far as|at the least|so ma
 PYTHON_FOLDERS = ("python/hipress", "bench", "examples", "scripts/sosp21", "tests/python")
 #: Files whose docstrings hold descriptions of other sources: the schemas of requests.
 GENERATED_PYTHON = {"python/hipress/_requests.py"}
+
+
+def phrases_in_comments(text: str) -> list[str]:
+    """Comments of a C++ source that have such a phrase. Consecutive lines of comments are one comment."""
+    comments, last = [], -1
+    for literal in LITERAL.finditer(text):
+        if literal[0].startswith("//"):
+            if last >= 0 and re.fullmatch(r"\n[ \t]*", text[last:literal.start()]):
+                comments[-1] += " " + literal[0].lstrip("/< ")
+            else:
+                comments.append(literal[0])
+            last = literal.end()
+    return [comment for comment in comments if PHRASE.search(comment)]
 
 
 def relative_comments(path: pathlib.Path) -> list[str]:
@@ -226,6 +244,18 @@ class HouseTest(unittest.TestCase):
             found = [line for path in sources(folder) for line in relative_comments(path)]
             with self.subTest(folder=folder):
                 self.assertLessEqual(len(found), UNREVISED.get(folder, 0), "\n".join(found))
+
+    def test_comments_have_no_phrases_that_are_read_twice(self):
+        for folder in LAYERS:
+            for path in sources(folder):
+                with self.subTest(file=str(path.relative_to(ROOT))):
+                    self.assertEqual(phrases_in_comments(path.read_text()), [])
+
+    def test_phrases_in_comments_are_found(self):
+        text = ('/// Throws if it\n/// is no file. There is no other.\nint a;  ///< is another.\n\n// The same for b.\nint b;\n'
+                '/// Reads it; io::InputError if\n/// it is missing.\nint c;  // from `x` on\nconst char* d = "// is no text";\n')
+        self.assertEqual([comment.lstrip("/< ").split()[0] for comment in phrases_in_comments(text)],
+                         ["Throws", "is", "The", "Reads", "from"])
 
     def test_docstrings_begin_with_a_noun_or_a_verb(self):
         for folder in PYTHON_FOLDERS:

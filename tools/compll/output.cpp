@@ -59,7 +59,7 @@ std::string describe_operator(const Options& options) {
                      options.framework);
 }
 
-/// "mean_ternary, a quantiser for CPUs and GPUs; parameters: bits (2)"
+/// Description of a program: "mean_ternary, a quantiser for CPUs and GPUs; parameters: bits (2)"
 std::string describe(const Program& program) {
   std::string text = fmt::format("{}, {} for {}", export_name(program),
                                  program.block >= 0       ? "a quantiser of blocks"

@@ -1,4 +1,4 @@
-// hipress-exec: replays a plan, and lays the measurement beside the prediction.
+// hipress-exec: replays a plan, and prints the measurement beside the prediction.
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 namespace hipress::traces {
 
-/// `hipress-import collectives`: makes a profile of logs of nccl-tests, OSU or perftest. Returns
+/// `hipress-import collectives`: makes a profile from logs of nccl-tests, OSU or perftest. Returns
 /// the exit status.
 int run_collectives_command(int argc, char** argv);
 

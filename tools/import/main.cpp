@@ -1,4 +1,4 @@
-// hipress-import: makes a model of a training job's trace.
+// hipress-import: makes a model from a trace of a training job.
 
 #include <CLI/CLI.hpp>
 #include <iostream>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kManyRows = 40;  // longer tables are preceded by a summary
 
-/// "+1.2ms", "-30us".
+/// Time with its sign: "+1.2ms", "-30us".
 std::string difference(double seconds) {
   return (seconds > 0 ? "+" : "-") + io::format_duration(std::abs(seconds), 3);
 }
@@ -67,7 +67,7 @@ void print_robust(std::ostream& out, const RobustChoice& choice) {
 
 // ---- explanation ----
 
-/// "9 onebit, K = 16; 3 raw, K = 1"
+/// Options with their counts: "9 onebit, K = 16; 3 raw, K = 1"
 std::string describe_options(const SizeClass& size) {
   std::string text;
   for (const auto& [option, count] : size.options) {

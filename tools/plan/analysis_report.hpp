@@ -13,7 +13,8 @@ namespace hipress::planner {
 /// Prints the passes' names and purposes.
 void print_passes(std::ostream& out);
 
-/// Prints those of passes, robust choice, explanation and comparison that exist, as text.
+/// Prints, as text, the results of passes, robust choice, explanation and comparison, where there
+/// are any.
 void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
                     const Analysis& analysis);
 

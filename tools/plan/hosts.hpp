@@ -4,8 +4,8 @@
 
 namespace hipress::planner {
 
-/// Prints what each additional host gains if the options name several numbers of hosts, and is true
-/// then.
+/// If the options name several numbers of hosts, prints what each additional host gains and returns
+/// true.
 bool answer_hosts(const Options& options);
 
 }  // namespace hipress::planner

@@ -17,7 +17,7 @@ void print_throughput(const models::Throughput& speed);
 /// Describes profile, links and compute time, and the reason for a default profile.
 std::string machines_of(const PreparedRequest& prepared, const Problem& problem);
 
-/// Prints one line on stdout: the plan in short.
+/// Prints a summary of the plan on stdout, one line.
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan);
 
 /// Prints the iteration times on stdout.

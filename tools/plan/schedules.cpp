@@ -41,7 +41,7 @@ void print_tables(std::ostream& out, const std::vector<BandwidthTable>& tables) 
   }
 }
 
-/// "2GB for parameters, 2GB for gradients …".
+/// Memory in words: "2GB for parameters, 2GB for gradients …".
 std::string describe_memory(const StateMemory& memory) {
   std::string text;
   const auto add = [&](std::int64_t bytes, std::string_view what) {

@@ -37,7 +37,7 @@ void line(std::ostream& out, std::string_view label, const std::string& value) {
   fmt::print(out, "{:<24}{}\n", label, value);
 }
 
-/// Slowdown of the path's computation from `begin` on, against running alone.
+/// Slowdown of the path's computation after `begin`, against running alone.
 Picoseconds slowed_on_path(const Prediction& prediction, Picoseconds begin) {
   const traces::Timeline& times = prediction.result.timeline;
   Picoseconds slowed{};
@@ -106,7 +106,7 @@ std::string gradients_of(const Prediction& prediction, const Stretch& stretch) {
   return first == last ? first : first + " … " + last;
 }
 
-/// "3", or "3 …" for a stretch that visits other nodes too.
+/// First node of a stretch: "3", or "3 …" if the stretch visits other nodes, too.
 std::string nodes_of(const Prediction& prediction, const Stretch& stretch) {
   return fmt::format("{}{}", prediction.graph[stretch.first].node, stretch.travels ? " …" : "");
 }
@@ -138,7 +138,7 @@ void print_path(std::ostream& out, const Prediction& prediction) {
   }
 }
 
-/// "33.7MB", or "33.7MB to 40.1MB" where nodes differ visibly.
+/// Bytes sent per node: "33.7MB", or "33.7MB to 40.1MB" where nodes differ visibly.
 std::string describe_bytes_sent(const std::vector<std::int64_t>& bytes_sent) {
   const auto [least, most] = std::minmax_element(bytes_sent.begin(), bytes_sent.end());
   const std::string low = io::format_amount(*least);
@@ -146,7 +146,7 @@ std::string describe_bytes_sent(const std::vector<std::int64_t>& bytes_sent) {
   return low == high ? low : low + " to " + high;
 }
 
-/// "egress 12 %", or "egress 12 to 40 %" where nodes differ visibly.
+/// Shares with their name: "egress 12 %", or "egress 12 to 40 %" where nodes differ visibly.
 template <class Items, class Share>
 std::string describe_shares(std::string_view name, const Items& items, Share share) {
   double least = 1e300, most = 0;

@@ -25,7 +25,7 @@ std::vector<std::string> rarer(const Problem& problem, const casync::Plan& plan)
   return names;
 }
 
-/// The plan's decisions under another topology, in one of the option set's schemes.
+/// The plan's decisions under the given topology, in one of the option set's schemes.
 std::optional<TimedPlan> by(const std::string& topology, const Ceiling& ceiling,
                             const PassContext& context, const TimedPlan& plan) {
   Workbench bench(context.problem, plan);

@@ -20,8 +20,8 @@ using Preference = std::function<std::vector<std::uint16_t>(const Workbench& ben
 TimedPlan change_within(const Ceiling& ceiling, const PassContext& context, const TimedPlan& plan,
                         const Preference& preference);
 
-/// Applies as many of the changes as the ceiling allows: all, else those of each half, recursively.
-/// If `descends`, each part must lower the upper end.
+/// Applies as many of the changes as the ceiling allows. If all do not fit, each half is tried,
+/// recursively. If `descends`, each part must lower the upper end.
 TimedPlan accept(std::span<const Move::Change> changes, const Ceiling& ceiling,
                  const PassContext& context, Workbench& bench, const TimedPlan& plan,
                  bool descends = false);

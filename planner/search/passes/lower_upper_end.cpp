@@ -11,7 +11,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kMostRivals = 3;  // with the lowest upper ends
+constexpr std::size_t kMostRivals = 3;  // only those with the lowest upper ends are tried
 
 /// Rivals with an upper end below the plan's, the lowest first.
 std::vector<const TimedPlan*> steadier_rivals(const PassContext& context, const TimedPlan& plan) {

@@ -33,8 +33,8 @@ struct PassContext {
   double fastest_s = 0;
 
   bool over() const { return budget.over(share); }
-  /// Ceiling for changes of `plan`: its own times. For accuracy, longer by Problem::tolerance, but
-  /// no longer than any rival.
+  /// Ceiling for changes of `plan`: its own times. For accuracy, the ceiling is higher by
+  /// Problem::tolerance, but not above any rival.
   Ceiling ceiling(const TimedPlan& plan, bool for_accuracy) const;
 };
 
@@ -62,9 +62,8 @@ std::span<const Pass> passes();
 /// decisions as the ceiling for accuracy allows, or a plan that is faster on slower machines.
 TimedPlan lower_upper_end(const PassContext& context, const TimedPlan& plan);
 
-/// Reduces re-encodings on the way: takes a plan for another topology with fewer encodings, within
-/// the ceiling for accuracy. Its decisions are the plan's, a rival's, or those of a search of its
-/// own.
+/// Reduces re-encodings on the way: takes a plan for a topology with fewer encodings, within the
+/// ceiling for accuracy. Its decisions are the plan's, a rival's, or those of a search of its own.
 TimedPlan fewer_encodings(const PassContext& context, const TimedPlan& plan);
 
 /// Changes bulk rule, batch rule or transfer order if that makes the iteration shorter.

@@ -6,7 +6,8 @@
 namespace hipress::planner {
 namespace {
 
-/// Number of differences in bulk rule, batch rule and transfer order; another topology counts 100.
+/// Number of differences in bulk rule, batch rule and transfer order; a different topology counts
+/// 100.
 int differences(const Scheme& a, const Scheme& b) {
   constexpr int kOther = 100;
   return (a.topology == b.topology && a.raw_topology == b.raw_topology ? 0 : kOther) +

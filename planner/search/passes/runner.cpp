@@ -118,7 +118,7 @@ Ceiling PassContext::ceiling(const TimedPlan& plan, bool for_accuracy) const {
 }
 
 bool is_within(const Ceiling& ceiling, const TimedPlan& plan) {
-  constexpr double kRounding = 1 + 1e-9;  // of an upper end, which is a sum of shares
+  constexpr double kRounding = 1 + 1e-9;  // rounding of an upper end, which is a sum of shares
   if (plan.iteration_s > ceiling.iteration_s) return false;
   return !ceiling.upper_s || !plan.upper_s || *plan.upper_s <= *ceiling.upper_s * kRounding;
 }

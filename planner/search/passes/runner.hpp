@@ -25,12 +25,13 @@ struct PolishedPlan {
 
 /// Runs `rows` in their order within Problem::limits, without those named in `disabled`. Each
 /// resulting plan must pass verify() and keep PassContext::ceiling(); otherwise it is undone, and a
-/// warning names the pass. std::logic_error that names a pass whose plan is impossible.
+/// warning names the pass. Throws std::logic_error that names a pass whose plan is impossible.
 PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
                         const std::vector<std::string>& disabled, const Rivals& rivals = {},
                         std::span<const Pass> rows = passes());
 
-/// Parses pass names such as "scheme,more_accurate"; io::InputError that proposes a known name.
+/// Parses pass names such as "scheme,more_accurate"; throws io::InputError that proposes a known
+/// name.
 std::vector<std::string> parse_pass_names(const std::string& text);
 
 /// Reason why the plan is invalid for the problem, or empty: impossible decisions, algorithms or K,
