@@ -1,5 +1,5 @@
-"""A folder of tools that answer what a test says: ip, tc, hipress's tools, and a python3 with torch; and how to run an experiment of
-validate.py on them. No rights needed."""
+"""Tools that answer what a test says: ip, tc, hipress's tools, and a python3 with torch; and how to run an experiment of validate.py on
+them. No rights needed."""
 
 import contextlib
 import io
@@ -21,26 +21,31 @@ FAKE_IP = """#!/bin/sh
 if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
 """
 
-
-#: The beginning of a tool of hipress's: it notes how it is called, and what it profiles is a file.
-NOTING_TOOL = """#!{python}
-import json, os, pathlib, sys
+#: The beginning of every tool but ip and tc: it notes how it is called, profiles, and as Python has torch unless told otherwise.
+PRELUDE = """#!{python}
+import json, os, pathlib, sys, time
+words, tool, rank = sys.argv[1:], pathlib.Path(sys.argv[0]).name, os.environ.get("RANK", "0")
 def value(name):
-    return sys.argv[sys.argv.index(name) + 1]
-tool = pathlib.Path(sys.argv[0]).name
-with open(pathlib.Path(__file__).resolve().parent / "calls", "a") as calls:
-    print(tool, *sys.argv[1:], file=calls)
+    return words[words.index(name) + 1]
+def answer(**said):
+    if rank == "0":
+        print(json.dumps(said))
+def measured(*seconds, predicted, low, high):
+    answer(each_measured_iteration_s=seconds, predicted_iteration_s=predicted, predicted_iteration_s_p10=low,
+           predicted_iteration_s_p90=high, verified="WRONG" not in os.environ)
+with open(pathlib.Path(__file__).parent / "calls", "a") as calls:
+    print(tool, *words, file=calls)
 if tool == "hipress-profile":
     pathlib.Path(value("--output")).write_text("schema: hipress.profile/1\\n")
+if words[0] == "-c":
+    sys.exit("NO_TORCH" in os.environ)
 """
 
 
 class FakeToolsTest(unittest.TestCase):
     #: Of validate.py.
     experiment = ""
-    #: Options of a run that is short.
-    short: tuple[str, ...] = ()
-    #: By name, text of programs; "{python}" stands for this Python.
+    #: Programs by name, without PRELUDE.
     tools: dict[str, str] = {}
     #: Options beside --tools; "{folder}" stands for the test's.
     common: tuple[str, ...] = ("--output", "{folder}/out", "--again", "0")
@@ -49,18 +54,21 @@ class FakeToolsTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        for name, text in {"ip": FAKE_IP, "tc": "#!/bin/sh\n", **self.tools}.items():
-            tool = self.folder / "bin" / name
-            tool.parent.mkdir(exist_ok=True)
-            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable))
-            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+        (self.folder / "bin").mkdir()
+        for name, text in {"ip": FAKE_IP, "tc": "#!/bin/sh\n", "hipress-profile": "", **self.tools}.items():
+            self.provide(name, text if name in ("ip", "tc") else PRELUDE.replace("{python}", sys.executable) + text)
+
+    def provide(self, name: str, text: str) -> None:
+        path = self.folder / "bin" / name
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
         """The experiment's exit status and what it printed, on stderr as `complained`; its Python with torch is the folder's
         python_with_torch."""
         bin_folder = self.folder / "bin"
         said, complained = io.StringIO(), io.StringIO()
-        common = [word.format(folder=self.folder) for word in self.common]
+        common = [word.replace("{folder}", str(self.folder)) for word in self.common]
         with mock.patch.object(sys, "argv", ["validate.py", self.experiment, "--tools", str(bin_folder), *common, *arguments]), \
              mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
              mock.patch("validation.torch_bench.PYTHONS", (str(bin_folder / "python_with_torch"),)), \
@@ -78,24 +86,5 @@ class FakeToolsTest(unittest.TestCase):
         self.assertEqual(status, 0, said + self.complained)
         return said, json.loads(report.read_text())
 
-    def calls(self) -> list[str]:
-        """Of tools that note theirs."""
-        return (self.folder / "bin/calls").read_text().splitlines()
-
-
-class NeedsTorch:
-    """A test of experiments that do."""
-
-    def test_without_torch_it_is_skipped_with_the_reason(self):
-        status, said = self.run_it(*self.short, NO_TORCH="1")
-        self.assertEqual(status, 0)
-        self.assertRegex(said, "^skipped: no python3 has (torch with gloo|PyTorch 2)")
-
-
-class Verifies:
-    """A test of experiments that look at values."""
-
-    def test_wrong_values_are_a_failure(self):
-        status, said = self.run_it(*self.short, WRONG="1")
-        self.assertEqual(status, 1)
-        self.assertRegex(said, " WRONG|NOT VERIFIED")
+    def calls(self) -> str:
+        return (self.folder / "bin/calls").read_text()

@@ -61,16 +61,11 @@ pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("topology: ps\
 # Takes as long as the environment says and reports what the test wants of its plan.
 FAKE_EXEC = """#!{python}
 import json, os, pathlib, sys, time
-here = pathlib.Path(__file__).resolve().parent
 if "--rendezvous" in sys.argv:
     folder = pathlib.Path(sys.argv[sys.argv.index("--rendezvous") + 1].removeprefix("file://"))
     if not folder.is_dir():
         sys.exit(f"there is no folder {{folder}}")
 time.sleep(float(os.environ.get("FAKE_SLEEP_S", "0")))
-with open(here / "iterations", "a") as log:
-    print(sys.argv[sys.argv.index("--iterations") + 1], "traced" if "--trace" in sys.argv else "", file=log)
-if "--trace" in sys.argv and "FAKE_NO_TRACE" in os.environ:
-    sys.exit("no trace")
 plan = pathlib.Path(sys.argv[sys.argv.index("--plan") + 1]).stem.split("_")[-1]
 times = {{"none": (1.1, [1.0, 1.02]), "fp16": (0.55, [0.5, 0.6]), "all": (0.3, [0.31, 0.32]), "secopa": (0.4, [0.4]),
           "greedy": (0.3, [0.3]), "timeline": (0.29, [0.28, 0.3])}}[plan]
@@ -133,12 +128,6 @@ class Evaluation(unittest.TestCase):
         self.assertAlmostEqual(summary.ranking_accuracy, 0.8)
         self.assertIsNone(evaluation.summarise(found[:1]).ranking_accuracy)
 
-    def test_summary_takes_absolute_errors(self):
-        found = [result(plan(), 1 + error, (1.0,), 0) for error in (-0.1, 0.05, 0.01, -0.02, 0.0)]
-        summary = evaluation.summarise(found)
-        self.assertAlmostEqual(summary.median_abs_error, 0.02)
-        self.assertAlmostEqual(summary.p90_abs_error, 0.08)  # between 0.05 and 0.1 at 0.6
-
 
 class Intervals(unittest.TestCase):
     def test_coverage_and_widths(self):
@@ -170,11 +159,6 @@ class Matrix(unittest.TestCase):
                 cases.only(cases.matrix(), wrong)
             self.assertIn(said, str(raised.exception))
 
-    def test_groups_are_the_plans_of_one_job(self):
-        groups = list(measurement.by_group(cases.matrix()))
-        self.assertEqual(len(groups), 4 * 3 * 3)
-        self.assertEqual({len(group) for group in groups}, {10})
-
     def test_models_are_scaled_as_stated(self):
         text = ("name: m\nsource: >-\n  forward: no\nbatch: 1\nforward: 40ms\ngradients:  # comment\n"
                 "- {name: a, elements: 30000000, ready: 0us}\n- {name: b, elements: 2, ready: 1000us}\n")
@@ -196,15 +180,6 @@ class Matrix(unittest.TestCase):
         scaled = cases.scaled_model(text, cases.Scale(0.1, 1))
         self.assertIn("{name: a, elements: 60, ready: 0.000us, shape: [3, 4, 5]}\n", scaled)
         self.assertIn("{name: b, elements: 6, ready: 0.000us, shape: [1, 6]}\n", scaled)
-
-    def test_shipped_models_are_scaled_whole(self):
-        for model in cases.MODELS:
-            text = (ROOT / "models" / f"{model}.yaml").read_text()
-            scaled = cases.scaled_model(text, cases.Scale(0.5, 0.5))
-            self.assertEqual(len(cases.GRADIENT.findall(text)), text.count("- {name"))
-            self.assertEqual(scaled.count("- {name"), text.count("- {name"))
-            self.assertEqual(scaled.count(", shape: ["), text.count("- {name"))
-            self.assertEqual(scaled.count("\nforward: "), 1)
 
 
 class Files(unittest.TestCase):
@@ -240,67 +215,11 @@ class Files(unittest.TestCase):
                               "predicted_s_p90", "measured_s", "error"}, report["cases"][0].keys())
         self.assertEqual(len(report["misranked"]), 1)
 
-    def test_disturbance_is_what_others_used(self):
-        # 3 s of processors in 2 s, of which the ranks used 2: half a processor went to others.
-        self.assertAlmostEqual(conditions.disturbance(Conditions(10, 5, 1), Conditions(12, 8, 3)), 0.5)
-        self.assertEqual(conditions.disturbance(Conditions(10, 5, 1), Conditions(12, 6, 3)), 0)
-
-    def test_what_the_host_took_disturbs_sooner(self):
-        def after(stolen_s):
-            return Conditions(12, 7 + stolen_s, 3, stolen_s)
-
-        before = Conditions(10, 5, 1)
-        self.assertAlmostEqual(conditions.stolen(before, after(0.5)), 0.25)
-        self.assertFalse(conditions.disturbed_between(before, after(0.04)))
-        self.assertTrue(conditions.disturbed_between(before, after(0.1)))
-        # The same of this machine's own programs does not.
-        self.assertFalse(conditions.disturbed_between(before, Conditions(12, 7.1, 3)))
-
-    def test_so_does_a_host_that_moves_processors(self):
-        before = at(2.0)
-        for handover_us, moved in ((2.0, False), (2.4, False), (1.6, False), (4.0, True), (1.0, True)):
-            self.assertEqual(conditions.disturbed_between(before, at(handover_us)), moved, handover_us)
-        self.assertFalse(conditions.disturbed_between(at(0), at(0)))  # a machine with one processor
-
-    def test_handing_over_is_timed_between_two_processors_and_leaves_nothing_behind(self):
-        allowed = os.sched_getaffinity(0)
-        if len(allowed) < 2:
-            self.skipTest("one processor")
-        self.assertGreater(conditions.handover_us(times=4), 0)
-        self.assertEqual(os.sched_getaffinity(0), allowed)
-        with self.assertRaises(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
-        with mock.patch.object(conditions, "write", side_effect=lambda *_: os._exit(1)), \
-                mock.patch.object(conditions, "PATIENCE", 1000), self.assertRaisesRegex(OSError, "is gone"):
-            conditions.handover_us(times=4)
-        self.assertEqual(os.sched_getaffinity(0), allowed)
-
-    def test_one_processor_hands_nothing_over(self):
-        with mock.patch.object(os, "sched_getaffinity", return_value={3}):
-            self.assertEqual(conditions.handover_us(), 0)
-
-    def test_a_disturbed_profile_is_measured_again_a_few_times(self):
-        for disturbances, calls in (((False,), 1), ((True, False), 2), ((True, True, True), 3)):
-            launcher, said = mock.Mock(), []
-            bench = measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), said.append)
-            with mock.patch.object(measurement, "taken_between", side_effect=disturbances):
-                bench.measure_profile("500_2", 2)
-            self.assertEqual(launcher.run.call_count, calls)
-            self.assertEqual("all disturbed" in said[0], disturbances[-1])
-
     def bench(self) -> measurement.Bench:
         """Whose replays take 0, 1, 2, ... s."""
         reports = iter([report_of([float(i)], 1.0) for i in range(9)])
         launcher = mock.Mock(run_json=mock.Mock(side_effect=lambda *_: next(reports)))
         return measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
-
-    def run_once(self, bench: measurement.Bench, *looks: float) -> Result:
-        """A case on loopback, by what handing over takes in us, as it is found one time after the other."""
-        repetitions = measurement.Repetitions()
-        with mock.patch.object(Conditions, "read", side_effect=[at(look) for look in looks]) as read:
-            bench.run_once(plan(rate=cases.LOOPBACK), self.folder / "model", repetitions)
-        self.assertEqual(read.call_count, len(looks))
-        return repetitions.result(plan(rate=cases.LOOPBACK), cases.Scale(1, 1))
 
     def test_a_disturbed_case_is_measured_again_a_few_times(self):
         bench = self.bench()
@@ -312,42 +231,6 @@ class Files(unittest.TestCase):
                 bench.run_once(plan(), self.folder / "model", repetitions)
             result = repetitions.result(plan(), cases.Scale(1, 1))
             self.assertEqual((result.repetitions_s, result.disturbed, result.repeated), ((kept,), disturbed, repeated))
-
-    def test_a_case_whose_profile_was_disturbed_is_none_that_nobody_disturbed(self):
-        bench = self.bench()
-        bench.launcher.run_json()  # the one of 0 s
-        repetitions = measurement.Repetitions()
-        for profile_disturbed in (True, False):
-            bench.recent = {bench.kernels_of(plan()): [measurement.Profile(self.folder / "profile", at(2), profile_disturbed)]}
-            with mock.patch.object(measurement, "disturbed_between", return_value=False), \
-                    mock.patch.object(Conditions, "read", return_value=at(2)):
-                bench.run_once(plan(), self.folder / "model", repetitions)
-        self.assertEqual([one.disturbed for one in repetitions.rounds], [True, False])
-        self.assertEqual((repetitions.seconds, repetitions.thrown_away), ((2.0,), 0))
-
-    def test_what_a_profile_was_found_to_be_goes_with_it(self):
-        for disturbances in ((False,), (True, True, True)):
-            bench = self.bench()
-            with mock.patch.object(measurement, "disturbed_between", side_effect=disturbances), \
-                    mock.patch.object(Conditions, "read", return_value=at(2)):
-                self.assertEqual(bench.profile_now(plan(rate=cases.LOOPBACK)).disturbed, disturbances[-1])
-
-    def test_a_case_is_predicted_from_a_profile_of_where_processors_are(self):
-        bench = self.bench()
-
-        def profiles_used() -> list:
-            return [call.args[call.args.index("--profile") + 1].name for call in bench.launcher.run_json.call_args_list]
-
-        near, far = (f"profile_fp16_onebit_terngrad_dgc_{number}.yaml" for number in range(2))
-        # A look for the profile, two around measuring it, two around the case.
-        self.assertEqual(self.run_once(bench, 2, 2, 2, 2, 2).repeated, 0)
-        self.assertEqual((bench.launcher.run.call_count, profiles_used()), (1, [near]))
-        # The next case finds them as they were, then they move: again, with a profile of where they are now.
-        self.assertEqual(self.run_once(bench, 2.1, 2.1, 4, 4, 4, 4, 4, 4).repeated, 1)
-        self.assertEqual((bench.launcher.run.call_count, profiles_used()), (2, [near, near, far]))
-        # And back.
-        self.assertEqual(self.run_once(bench, 2, 2, 2).repeated, 0)
-        self.assertEqual((bench.launcher.run.call_count, profiles_used()), (2, [near, near, far, near]))
 
     def test_a_prediction_is_the_median_of_the_rounds(self):
         # Each round has a profile of its own, and so a prediction.
@@ -378,22 +261,6 @@ class Files(unittest.TestCase):
             repetitions.rounds = [measurement.Round((iteration_s,), 1.0, (0.9, 1.1), False)] * rounds
             self.assertEqual(wanted.next_iterations(plan(), repetitions), expected, (iteration_s, rounds))
 
-    def test_what_takes_long_is_traced_less(self):
-        wanted = measurement.Plan(rounds=3, iterations=12)
-        for iteration_s, expected in ((0.1, 36), (2.4, 4), (60, 1)):
-            self.assertEqual(wanted.to_trace(iteration_s), expected)
-
-    def test_turns_are_short_meanwhile_and_as_before_afterwards(self):
-        turn = self.folder / "turn"
-        turn.write_text("100\n")
-        with mock.patch.object(ranks, "TURN", turn):
-            with self.assertRaises(SystemExit), ranks.short_turns():
-                self.assertEqual(int(turn.read_text()), ranks.TURN_MS)
-                raise SystemExit
-        self.assertEqual(int(turn.read_text()), 100)
-        with mock.patch.object(ranks, "TURN", self.folder / "none/turn"), ranks.short_turns():
-            pass
-
     def test_turns_are_as_before_also_after_a_kill(self):
         turn = self.folder / "turn"
         turn.write_text("100\n")
@@ -408,36 +275,6 @@ class Files(unittest.TestCase):
                 break
             time.sleep(0.01)
         self.assertEqual(turn.read_text(), "100\n")
-
-    def test_half_of_the_memory_is_kept_for_ranks_meanwhile(self):
-        pool, memory = self.folder / "pool", self.folder / "meminfo"
-        pool.write_text("3\n")
-        memory.write_text("MemTotal:       99999999 kB\nMemAvailable:   40960 kB\nHugepagesize:       2048 kB\n")
-        with mock.patch.object(ranks, "POOL", pool), mock.patch.object(ranks, "MEMORY", memory):
-            with self.assertRaises(SystemExit), ranks.reserved_memory():
-                self.assertEqual(int(pool.read_text()), 3 + 10)
-                self.assertEqual(ranks.allocation(), "glibc.malloc.hugetlb=2")
-                raise SystemExit
-            self.assertEqual(int(pool.read_text()), 3)
-            pool.write_text("0\n")
-            self.assertEqual(ranks.allocation(), "glibc.malloc.hugetlb=1")
-            memory.write_text("MemTotal:       99999999 kB\n")
-            with ranks.reserved_memory():
-                self.assertEqual(int(pool.read_text()), 0)
-        with mock.patch.object(ranks, "POOL", self.folder / "none/pool"), ranks.reserved_memory():
-            self.assertEqual(ranks.allocation(), "glibc.malloc.hugetlb=1")
-
-    def test_processors_are_asked_to_poll_meanwhile_where_that_is_possible(self):
-        latency = self.folder / "latency"
-        latency.write_bytes(b"1234")
-        with mock.patch.object(ranks, "LATENCY", latency):
-            with self.assertRaises(SystemExit), ranks.awake():
-                self.assertEqual(latency.read_bytes(), bytes(4))
-                held = [pathlib.Path(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
-                self.assertIn(latency, [fd.readlink() for fd in held if fd.is_symlink()])
-                raise SystemExit
-        with mock.patch.object(ranks, "LATENCY", self.folder / "none/latency"), ranks.awake():
-            pass
 
 
 class Plans(unittest.TestCase):
@@ -515,38 +352,6 @@ class Machine(unittest.TestCase):
         for name in ("cases.csv", "pairs.csv", "trace.json", "profile_unlimited_200_2.yaml", "profile_200_2.yaml"):
             self.assertTrue((self.folder / "out" / name).exists(), name)
         self.assertEqual((self.folder / "out/scatter.png").exists(), importlib.util.find_spec("matplotlib") is not None)
-        self.assertEqual(self.namespaces(), [])
-
-    def traced_iterations(self) -> set:
-        lines = (self.bin / "iterations").read_text().splitlines()
-        return {int(line.split()[0]) for line in lines if "traced" in line}
-
-    def test_results_are_written_before_a_case_is_traced(self):
-        done = self.validate("--only", "model=lstm,nnodes=2,rate=200,algorithm=none", "--again", "0", "--json",
-                             str(self.folder / "out.json"), FAKE_NO_TRACE="1")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("no trace", done.stderr)
-        self.assertEqual(len(json.loads((self.folder / "out.json").read_text())["cases"]), 2)
-        self.assertTrue((self.folder / "out/pairs.csv").exists())
-        # As many as three rounds of twelve would be 36 s; 1.01 s each, 9 fit into 10 s.
-        self.assertEqual(self.traced_iterations(), {9})
-
-    def test_a_resumed_run_measures_the_profile_that_is_missing(self):
-        of_one = ("--only", "model=lstm,nnodes=2,rate=200,algorithm=none", "--again", "0")
-        self.assertEqual(self.validate(*of_one).returncode, 0)
-        (self.folder / "out/profile_200_2.yaml").unlink()
-        done = self.validate(*of_one, "--resume")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("0 cases to run, 2 kept", done.stderr)
-        self.assertIn("profiled 200_2 ", done.stderr)
-        self.assertNotIn("profiled unlimited", done.stderr)
-        self.assertIn("tasks by kind", done.stdout)
-
-    def test_results_that_cannot_be_written_after_all_are_named(self):
-        (self.folder / "out/pairs.csv").mkdir(parents=True)
-        done = self.validate("--only", "model=lstm,nnodes=2,rate=200,algorithm=none", "--again", "0")
-        self.assertEqual((done.returncode, "Traceback" in done.stderr), (1, False), done.stderr)
-        self.assertIn("pairs.csv", done.stderr)
         self.assertEqual(self.namespaces(), [])
 
     def test_plans_are_searched_replayed_and_compared(self):

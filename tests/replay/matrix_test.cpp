@@ -19,7 +19,7 @@ const std::vector<std::string> kTopologies{"ps", "ring", "allreduce"};
 std::vector<std::string> forms() {
   std::vector<std::string> names{"raw"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (!row.additive) names.emplace_back(row.name);  // those need shapes: test_stages.cpp
+    if (!row.additive) names.emplace_back(row.name);  // those need shapes: stages_test.cpp
   }
   return names;
 }

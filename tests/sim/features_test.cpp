@@ -174,7 +174,7 @@ TEST_CASE("a measured all-reduce in half precision takes what was measured for s
 }
 
 TEST_CASE("compressed ps of three nodes and partitions without pipelining, by hand") {
-  // As in test_closed_forms.cpp, E = 3, A = 4, D = 2, s = 9 us, all nodes alike; but every step
+  // As in closed_forms_test.cpp, E = 3, A = 4, D = 2, s = 9 us, all nodes alike; but every step
   // waits for the one before: E E [0,6], s s [6,24], A A [24,32], E [32,35], D of the node's own
   // message [35,37], s s [37,55], D D [55,59].
   Scenario scenario = with(test_scenario(test_model({3 * 4000}), "ps", 3, 0, 3), Network::kPort);

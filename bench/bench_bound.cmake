@@ -1,1 +1,0 @@
-hipress_bench(bound LIBRARIES hipress::planner hipress::io)
