@@ -190,7 +190,7 @@ def percent(value: float | None) -> str:
 
 
 def table(rows: list[dict]) -> str:
-    lines = ["| | Gbit/s | tokens | ZeRO-3 | ZeRO++ | speed-up, figure | text | predicted | miss | of the text | ahead |",
+    lines = ["| | Gbit/s | tokens | ZeRO-3 | ZeRO++ | speed-up, figure | text | predicted | error, figure | error, text | ahead |",
              "|---|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
         text = "{:.2f}–{:.2f}".format(*TEXT[row["tokens"]]) if row["gbit_per_s"] == 400 else ""
