@@ -1,29 +1,29 @@
-/* The C interface of libhipress.so. It averages gradients between the ranks of a job, compressed as a plan says, and
- * answers requests for plans, simulations and sweeps (hipress_call()). A program for rank r of 2 that averages:
+/* The C interface of libhipress.so. It averages gradients between the ranks of a job, compressed as
+ * a plan says, and answers requests for plans, simulations and sweeps (hipress_call()). A program
+ * for rank r of 2 that averages:
  *
- *   hipress_gradient gradients[] = {{"fc.weight", 4096, HIPRESS_FLOAT32}, {"fc.bias", 64, HIPRESS_FLOAT32}};
- *   hipress_options options;
- *   hipress_options_init(&options);
- *   options.rank = r;
+ *   hipress_gradient gradients[] = {{"fc.weight", 4096, HIPRESS_FLOAT32}, {"fc.bias", 64,
+ * HIPRESS_FLOAT32}}; hipress_options options; hipress_options_init(&options); options.rank = r;
  *   options.ranks = 2;
  *   options.rendezvous = "file:///shared/folder";
  *   options.plan = "tbq";
  *   hipress_engine* engine;
  *   if (hipress_open(&options, gradients, 2, &engine) != HIPRESS_OK) die(hipress_last_error());
  *   ...
- *   hipress_work* work;                                   // in every iteration, as each gradient becomes ready
- *   hipress_tensor tensor = {values, 4096, HIPRESS_FLOAT32, 0, NULL};
- *   if (hipress_submit(engine, 0, &tensor, &work) != HIPRESS_OK) die(hipress_last_error());
- *   if (hipress_wait(work) != HIPRESS_OK) die(hipress_last_error());   // values now hold the mean
+ *   hipress_work* work;                                   // in every iteration, as each gradient
+ * becomes ready hipress_tensor tensor = {values, 4096, HIPRESS_FLOAT32, 0, NULL}; if
+ * (hipress_submit(engine, 0, &tensor, &work) != HIPRESS_OK) die(hipress_last_error()); if
+ * (hipress_wait(work) != HIPRESS_OK) die(hipress_last_error());   // values now hold the mean
  *   ...
  *   hipress_close(engine);
  *
- * Before version 1.0 structures may grow at their ends, so compile a program with the header of the library that it runs
- * with.
+ * Before version 1.0 structures may grow at their ends, so compile a program with the header of the
+ * library that it runs with.
  *
- * All settings are arguments: the engine reads no environment variables (except HIPRESS_REDIS_PASSWORD for a Redis and
- * CXX for compiled programs, if you name one), installs no signal handlers, and never ends the process. A process may
- * open several engines. Functions may be called from any thread, unless they say otherwise. */
+ * All settings are arguments: the engine reads no environment variables (except
+ * HIPRESS_REDIS_PASSWORD for a Redis and CXX for compiled programs, if you name one), installs no
+ * signal handlers, and never ends the process. A process may open several engines. Functions may be
+ * called from any thread, unless they say otherwise. */
 #ifndef HIPRESS_RUNTIME_HIPRESS_H
 #define HIPRESS_RUNTIME_HIPRESS_H
 
@@ -55,64 +55,71 @@ typedef enum hipress_loss {
 } hipress_loss;
 
 /** Type of numbers in memory. Sums are computed in fp32 and rounded once. */
-typedef enum hipress_type { HIPRESS_FLOAT32 = 0, HIPRESS_FLOAT16 = 1, HIPRESS_BFLOAT16 = 2 } hipress_type;
+typedef enum hipress_type {
+  HIPRESS_FLOAT32 = 0,
+  HIPRESS_FLOAT16 = 1,
+  HIPRESS_BFLOAT16 = 2
+} hipress_type;
 
-/** A gradient that every rank submits once per iteration. Members that an initialiser leaves out are zero, which is
- * their default. */
+/** A gradient that every rank submits once per iteration. Members that an initialiser leaves out
+ * are zero, which is their default. */
 typedef struct hipress_gradient {
   const char* name; /**< unique; in a plan file, the plan's name for it */
   int64_t elements;
   hipress_type type;
   int dimensions;       /**< number of dimensions of `shape`, at most 16; 0: one dimension */
-  const int64_t* shape; /**< outermost dimension first; the product is `elements`. Copied. Null if there are no
-                             dimensions */
-  double ready_s;       /**< time after the start of backward; used by bulk groups with a maximum wait */
+  const int64_t* shape; /**< outermost dimension first; the product is `elements`. Copied. Null if
+                           there are no dimensions */
+  double ready_s; /**< time after the start of backward; used by bulk groups with a maximum wait */
 } hipress_gradient;
 
-/** A caller's key-value store for the rendezvous, such as a framework's. Entries are bytes under names of letters,
- * digits and '/'. The thread in hipress_open() calls the functions. */
+/** A caller's key-value store for the rendezvous, such as a framework's. Entries are bytes under
+ * names of letters, digits and '/'. The thread in hipress_open() calls the functions. */
 typedef struct hipress_store {
   void* context; /**< first argument of the functions */
   /** Adds an entry. Returns 1, or 0 if the name is taken, or -1 on failure. */
   int (*add)(void* context, const char* name, const void* data, size_t bytes);
-  /** Waits up to `seconds` for an entry, and copies it if it is at most `capacity` bytes long. Returns its length, or
-   * -1 if it has not come, or -2 if the store failed. */
+  /** Waits up to `seconds` for an entry, and copies it if it is at most `capacity` bytes long.
+   * Returns its length, or -1 if it has not come, or -2 if the store failed. */
   int64_t (*wait)(void* context, const char* name, double seconds, void* data, size_t capacity);
 } hipress_store;
 
 /** Parameters of a job. All but `rank` and `store` are the same on every rank. Texts are copied. */
 typedef struct hipress_options {
-  size_t bytes;             /**< size of this structure, set by hipress_options_init() */
-  int rank;                 /**< from 0 to ranks - 1 */
-  int ranks;                /**< default 1 */
-  const char* plan;         /**< a plan file, or none, all, or an algorithm's name; default "none": uncompressed fp32 */
-  const char* topology;     /**< ps, ring, allreduce or allgather; default "ring" */
-  const char* algorithm;    /**< codec of plan entries that are compressed but name none; default "onebit" */
-  const char* transport;    /**< default "tcp" */
-  const char* rendezvous;   /**< meeting point of the ranks: file:///shared/folder, redis://host:port, or, for threads
-                                 of one process, local:NAME */
-  const char* network;      /**< network interface or address to use; default "": loopback */
-  const char* job;          /**< unique name of the job at the rendezvous; default "hipress" */
-  const void* secret;       /**< shared secret of the job's ranks, 16 to 65536 bytes; default null: rank 0 publishes a
-                                 secret at the rendezvous */
+  size_t bytes;         /**< size of this structure, set by hipress_options_init() */
+  int rank;             /**< from 0 to ranks - 1 */
+  int ranks;            /**< default 1 */
+  const char* plan;     /**< a plan file, or none, all, or an algorithm's name; default "none":
+                           uncompressed fp32 */
+  const char* topology; /**< ps, ring, allreduce or allgather; default "ring" */
+  const char*
+      algorithm; /**< codec of plan entries that are compressed but name none; default "onebit" */
+  const char* transport;  /**< default "tcp" */
+  const char* rendezvous; /**< meeting point of the ranks: file:///shared/folder, redis://host:port,
+                             or, for threads of one process, local:NAME */
+  const char* network;    /**< network interface or address to use; default "": loopback */
+  const char* job;        /**< unique name of the job at the rendezvous; default "hipress" */
+  const void* secret; /**< shared secret of the job's ranks, 16 to 65536 bytes; default null: rank 0
+                         publishes a secret at the rendezvous */
   size_t secret_bytes;
-  double timeout_s;         /**< time without progress after which the job ends, default 30; also the longest wait for a
-                                 rank to connect, or to submit a gradient that the others have submitted. A late rank
-                                 still sends heartbeats: see silence_s */
-  uint64_t seed;            /**< seed of random draws; default 1 */
-  int device;               /**< CUDA ordinal of the GPU on which tensors may lie; default -1: no GPU */
-  const hipress_store* store; /**< store to use instead of `rendezvous`, which is then only its name in messages; used
-                                   by hipress_open() alone; default null: not used */
-  int64_t group_bytes;        /**< size of fusion buffers, for named plans: smaller gradients that are raw or in half
-                                   precision are grouped in the order of the list, up to this many bytes. A group is
-                                   sent when its last member is submitted; for callers who submit many at a time.
-                                   Default 0: no groups */
-  const uint32_t* fragments;  /**< fragment of each gradient, if parts of a model are averaged at different times
-                                   (docs/local-updates.md): no bulk group has gradients of two fragments. Copied;
-                                   default null: one fragment */
-  double silence_s;           /**< time without any record, not even the heartbeats that a thread of the library sends
-                                   once a second, after which a rank counts as lost, whether or not it is awaited;
-                                   default 300. hipress_news() reports silence before that */
+  double timeout_s; /**< time without progress after which the job ends, default 30; also the
+                       longest wait for a rank to connect, or to submit a gradient that the others
+                       have submitted. A late rank still sends heartbeats: see silence_s */
+  uint64_t seed;    /**< seed of random draws; default 1 */
+  int device;       /**< CUDA ordinal of the GPU on which tensors may lie; default -1: no GPU */
+  const hipress_store*
+      store; /**< store to use instead of `rendezvous`, which is then only its name in messages;
+                used by hipress_open() alone; default null: not used */
+  int64_t group_bytes; /**< size of fusion buffers, for named plans: smaller gradients that are raw
+                          or in half precision are grouped in the order of the list, up to this many
+                          bytes. A group is sent when its last member is submitted; for callers who
+                          submit many at a time. Default 0: no groups */
+  const uint32_t* fragments; /**< fragment of each gradient, if parts of a model are averaged at
+                                different times (docs/local-updates.md): no bulk group has gradients
+                                of two fragments. Copied; default null: one fragment */
+  double silence_s; /**< time without any record, not even the heartbeats that a thread of the
+                       library sends once a second, after which a rank counts as lost, whether or
+                       not it is awaited; default 300. hipress_news() reports silence before that */
 } hipress_options;
 
 /** Values of a gradient. The caller keeps the memory valid until the work is done. */
@@ -121,20 +128,22 @@ typedef struct hipress_tensor {
   int64_t elements;
   hipress_type type;
   int on_device; /**< 1: on the engine's GPU; 0: on the host */
-  void* event;   /**< on a GPU: recorded cudaEvent_t after which the values are valid; null: they are valid now */
+  void* event; /**< on a GPU: recorded cudaEvent_t after which the values are valid; null: they are
+                  valid now */
 } hipress_tensor;
 
 typedef struct hipress_engine hipress_engine;
 typedef struct hipress_work hipress_work;
 typedef struct hipress_model hipress_model;
 
-/** Reads a model file (docs/models.md), or the shipped model of that name, into `*model` (null after an error).
- * HIPRESS_INVALID, with file and line, if it is not a valid model. */
+/** Reads a model file (docs/models.md), or the shipped model of that name, into `*model` (null
+ * after an error). HIPRESS_INVALID, with file and line, if it is not a valid model. */
 HIPRESS_API hipress_status hipress_read_model(const char* path, hipress_model** model);
 
 /** Gradients of a model in the file's order, with the ready times of their buckets. Valid until
  * hipress_free_model(). */
-HIPRESS_API const hipress_gradient* hipress_model_gradients(const hipress_model* model, size_t* count);
+HIPRESS_API const hipress_gradient* hipress_model_gradients(const hipress_model* model,
+                                                            size_t* count);
 
 /** Frees it. Null has no effect. */
 HIPRESS_API void hipress_free_model(hipress_model* model);
@@ -142,104 +151,120 @@ HIPRESS_API void hipress_free_model(hipress_model* model);
 /** Sets the defaults. */
 HIPRESS_API void hipress_options_init(hipress_options* options);
 
-/** Connects to the other ranks, waits until all have come, and sets `*engine` (null after an error). If a rank fails
- * before it meets the others, for example on an unreadable plan, the call returns HIPRESS_INVALID with that reason on
- * all ranks. In a shared folder, only ranks that come within 5 s learn the reason; later ones wait until their timeout.
- * A gradient's index in the list is its number; the best order is that in which gradients become ready. */
-HIPRESS_API hipress_status hipress_open(const hipress_options* options, const hipress_gradient* gradients, size_t count,
+/** Connects to the other ranks, waits until all have come, and sets `*engine` (null after an
+ * error). If a rank fails before it meets the others, for example on an unreadable plan, the call
+ * returns HIPRESS_INVALID with that reason on all ranks. In a shared folder, only ranks that come
+ * within 5 s learn the reason; later ones wait until their timeout. A gradient's index in the list
+ * is its number; the best order is that in which gradients become ready. */
+HIPRESS_API hipress_status hipress_open(const hipress_options* options,
+                                        const hipress_gradient* gradients, size_t count,
                                         hipress_engine** engine);
 
-/** Submits gradient number `gradient` and returns without waiting. Ranks may submit in different orders. A gradient may
- * be submitted again when its last work is done. Pass `*work` (null after an error) to hipress_wait() or
- * hipress_release(). */
-HIPRESS_API hipress_status hipress_submit(hipress_engine* engine, uint32_t gradient, const hipress_tensor* tensor,
-                                          hipress_work** work);
+/** Submits gradient number `gradient` and returns without waiting. Ranks may submit in different
+ * orders. A gradient may be submitted again when its last work is done. Pass `*work` (null after an
+ * error) to hipress_wait() or hipress_release(). */
+HIPRESS_API hipress_status hipress_submit(hipress_engine* engine, uint32_t gradient,
+                                          const hipress_tensor* tensor, hipress_work** work);
 
-/** Submits `count` gradients in this order, as hipress_submit() does for one; saves calls. After an error, `works`
- * holds the works submitted before it, and null from there on. */
-HIPRESS_API hipress_status hipress_submit_many(hipress_engine* engine, size_t count, const uint32_t* gradients,
+/** Submits `count` gradients in this order, as hipress_submit() does for one; saves calls. After an
+ * error, `works` holds the works submitted before it, and null from there on. */
+HIPRESS_API hipress_status hipress_submit_many(hipress_engine* engine, size_t count,
+                                               const uint32_t* gradients,
                                                const hipress_tensor* tensors, hipress_work** works);
 
 /** Waits until the tensor holds the mean over all ranks. Frees the work, whatever it returns. */
 HIPRESS_API hipress_status hipress_wait(hipress_work* work);
 
-/** Waits at most `seconds` until `count` works are done, and sets `*done`. If all are done, frees them, sets them to
- * null, and returns the status of the first that failed. If not, frees none and returns HIPRESS_OK, so that the caller
- * can handle signals and call again. Null works count as done. */
-HIPRESS_API hipress_status hipress_wait_all(hipress_work** works, size_t count, double seconds, int* done);
+/** Waits at most `seconds` until `count` works are done, and sets `*done`. If all are done, frees
+ * them, sets them to null, and returns the status of the first that failed. If not, frees none and
+ * returns HIPRESS_OK, so that the caller can handle signals and call again. Null works count as
+ * done. */
+HIPRESS_API hipress_status hipress_wait_all(hipress_work** works, size_t count, double seconds,
+                                            int* done);
 
 /** 1 if hipress_wait() would return at once, else 0. */
 HIPRESS_API int hipress_done(const hipress_work* work);
 
-/** Frees a work without waiting for it; the submitted gradient is still averaged. Null has no effect. */
+/** Frees a work without waiting for it; the submitted gradient is still averaged. Null has no
+ * effect. */
 HIPRESS_API void hipress_release(hipress_work* work);
 
-/** Sets `*finite` to 1 if all last means are finite numbers, else to 0; the same on every rank. A loss scaler skips a
- * step with non-finite means: see hipress_discard(). */
+/** Sets `*finite` to 1 if all last means are finite numbers, else to 0; the same on every rank. A
+ * loss scaler skips a step with non-finite means: see hipress_discard(). */
 HIPRESS_API hipress_status hipress_all_finite(const hipress_engine* engine, int* finite);
 
-/** Undoes the last iteration of `count` gradients (null and 0: all) whose means were not applied, such as in a skipped
- * step. Restores the encoders' residuals, so that nothing is lost. All ranks must do the same, before they submit these
- * gradients again. */
-HIPRESS_API hipress_status hipress_discard(hipress_engine* engine, const uint32_t* gradients, size_t count);
+/** Undoes the last iteration of `count` gradients (null and 0: all) whose means were not applied,
+ * such as in a skipped step. Restores the encoders' residuals, so that nothing is lost. All ranks
+ * must do the same, before they submit these gradients again. */
+HIPRESS_API hipress_status hipress_discard(hipress_engine* engine, const uint32_t* gradients,
+                                           size_t count);
 
-/** Sets `squares` to the squared norm of each gradient's residual: values that this rank's encoders have left out so
- * far and will send later. Negative for a gradient without a residual of its own, such as a member of a bulk group.
- * `count` is the number of gradients. Waits for running units. Do not call it while another thread submits. */
+/** Sets `squares` to the squared norm of each gradient's residual: values that this rank's encoders
+ * have left out so far and will send later. Negative for a gradient without a residual of its own,
+ * such as a member of a bulk group. `count` is the number of gradients. Waits for running units. Do
+ * not call it while another thread submits. */
 HIPRESS_API hipress_status hipress_residuals(hipress_engine* engine, double* squares, size_t count);
 
-/** Moves this rank's residual of a gradient into `values`, `elements` numbers in the scale of its gradients, and leaves
- * zeros. Added to the rank's next gradient, whatever averages that, nothing is lost: call it before hipress_close() where
- * training goes on with another plan. Waits for running units. Do not call it while another thread submits. */
-HIPRESS_API hipress_status hipress_take_residual(hipress_engine* engine, uint32_t gradient, float* values,
-                                                 int64_t elements);
+/** Moves this rank's residual of a gradient into `values`, `elements` numbers in the scale of its
+ * gradients, and leaves zeros. Added to the rank's next gradient, whatever averages that, nothing
+ * is lost: call it before hipress_close() where training goes on with another plan. Waits for
+ * running units. Do not call it while another thread submits. */
+HIPRESS_API hipress_status hipress_take_residual(hipress_engine* engine, uint32_t gradient,
+                                                 float* values, int64_t elements);
 
-/** Warnings for training with the plan, one per line, for example that an algorithm with momentum does not average; may
- * be empty. Valid until hipress_close(). */
+/** Warnings for training with the plan, one per line, for example that an algorithm with momentum
+ * does not average; may be empty. Valid until hipress_close(). */
 HIPRESS_API const char* hipress_notes(const hipress_engine* engine);
 
-/** News since the last call, one per line: ranks that have been silent for 10 seconds, and ranks that are heard again;
- * may be empty. For callers who wait for works, to inform their users. Valid until the next call or hipress_close().
- * Called by one thread at a time. */
+/** News since the last call, one per line: ranks that have been silent for 10 seconds, and ranks
+ * that are heard again; may be empty. For callers who wait for works, to inform their users. Valid
+ * until the next call or hipress_close(). Called by one thread at a time. */
 HIPRESS_API const char* hipress_news(hipress_engine* engine);
 
-/** Saves the encoders' state (residuals, factors, iteration counts) to a file, atomically. A checkpoint consists of
- * such a file per rank. Waits for running units. Do not call it while another thread submits. */
+/** Saves the encoders' state (residuals, factors, iteration counts) to a file, atomically. A
+ * checkpoint consists of such a file per rank. Waits for running units. Do not call it while
+ * another thread submits. */
 HIPRESS_API hipress_status hipress_save_state(hipress_engine* engine, const char* path);
 
-/** Restores the state that an engine of this rank saved: later means are bit-identical to its own. That engine must
- * have had equal gradients, plan, ranks and seed. HIPRESS_INVALID if the file does not match or is damaged; the call
- * has no effect then. */
+/** Restores the state that an engine of this rank saved: later means are bit-identical to its own.
+ * That engine must have had equal gradients, plan, ranks and seed. HIPRESS_INVALID if the file does
+ * not match or is damaged; the call has no effect then. */
 HIPRESS_API hipress_status hipress_load_state(hipress_engine* engine, const char* path);
 
-/** Aborts the job on every rank: pending works fail, and all ranks are told this rank as culprit and the reason. Then
- * hipress_close() does not wait. Any thread may call it, at any time before hipress_close(). Null has no effect. */
+/** Aborts the job on every rank: pending works fail, and all ranks are told this rank as culprit
+ * and the reason. Then hipress_close() does not wait. Any thread may call it, at any time before
+ * hipress_close(). Null has no effect. */
 HIPRESS_API void hipress_abort(hipress_engine* engine, const char* reason);
 
-/** Waits for running units, leaves the job, and frees the engine; works may still be waited for. Also call it after a
- * failure. Do not call it while another thread uses the engine. Null has no effect. */
+/** Waits for running units, leaves the job, and frees the engine; works may still be waited for.
+ * Also call it after a failure. Do not call it while another thread uses the engine. Null has no
+ * effect. */
 HIPRESS_API void hipress_close(hipress_engine* engine);
 
-/** Reads a plan for a job of `ranks` ranks with sharded parameters. The result is a JSON object: {"schedule", "named",
- * "shard", "reshard", "prefetch", "in_flight", "separate_communicators", "exchange_within", "gradients": [{"algorithm",
- * "gather"}...]}, in the order of the list, with null for raw transfers. `plan` and `algorithm` are as in
- * hipress_options. For a named plan ("named": true) "schedule" is null, and its gathers are raw. "shard" is the number
- * of neighbouring ranks that together hold all shards; "reshard" the number that hold them between forward and
- * backward, 1 for layers that stay whole. HIPRESS_INVALID, with file and line, as hipress_open(); also for a plan of
- * another schedule, and for an algorithm that gathers or reductions of shards cannot use. Free `*result` with
- * hipress_free_result(). */
-HIPRESS_API hipress_status hipress_read_sharded_plan(const char* plan, const char* algorithm, int ranks,
-                                                     const hipress_gradient* gradients, size_t count, char** result);
+/** Reads a plan for a job of `ranks` ranks with sharded parameters. The result is a JSON object:
+ * {"schedule", "named", "shard", "reshard", "prefetch", "in_flight", "separate_communicators",
+ * "exchange_within", "gradients": [{"algorithm", "gather"}...]}, in the order of the list, with
+ * null for raw transfers. `plan` and `algorithm` are as in hipress_options. For a named plan
+ * ("named": true) "schedule" is null, and its gathers are raw. "shard" is the number of
+ * neighbouring ranks that together hold all shards; "reshard" the number that hold them between
+ * forward and backward, 1 for layers that stay whole. HIPRESS_INVALID, with file and line, as
+ * hipress_open(); also for a plan of another schedule, and for an algorithm that gathers or
+ * reductions of shards cannot use. Free `*result` with hipress_free_result(). */
+HIPRESS_API hipress_status hipress_read_sharded_plan(const char* plan, const char* algorithm,
+                                                     int ranks, const hipress_gradient* gradients,
+                                                     size_t count, char** result);
 
-/** A codec with its encoders' state, for programs that send messages themselves, in host memory. Used by one thread at
- * a time. */
+/** A codec with its encoders' state, for programs that send messages themselves, in host memory.
+ * Used by one thread at a time. */
 typedef struct hipress_codec hipress_codec;
 
 /** Properties of an algorithm. */
 typedef struct hipress_codec_traits {
-  int varies;         /**< 1: a message's length depends on the data; 0: it is always hipress_codec_bytes() */
-  int keeps;          /**< 1: encoders keep residuals, if hipress_encode::state_elements is set */
-  int half_precision; /**< 1: a message is an array of numbers of `message_type`, which can be added */
+  int varies; /**< 1: a message's length depends on the data; 0: it is always hipress_codec_bytes()
+               */
+  int keeps;  /**< 1: encoders keep residuals, if hipress_encode::state_elements is set */
+  int half_precision; /**< 1: a message is an array of numbers of `message_type`, which can be added
+                       */
   hipress_type message_type;
 } hipress_codec_traits;
 
@@ -248,21 +273,22 @@ typedef struct hipress_encode {
   const void* values;
   int64_t elements;
   hipress_type type;
-  float divisor;          /**< divisor of the values before encoding; finite; 0: 1 */
-  uint64_t step;          /**< step, node, gradient, role and element determine the random draws */
+  float divisor; /**< divisor of the values before encoding; finite; 0: 1 */
+  uint64_t step; /**< step, node, gradient, role and element determine the random draws */
   uint32_t node;
   uint32_t gradient;
   uint32_t role;
   int64_t first_element;  /**< index of the first value in the gradient, from 0 */
-  int64_t state_elements; /**< size of the gradient, whose residual is kept under its number and role, added to the
-                               values, and replaced by the part that the message leaves out; 0: no residual */
+  int64_t state_elements; /**< size of the gradient, whose residual is kept under its number and
+                             role, added to the values, and replaced by the part that the message
+                             leaves out; 0: no residual */
   void* message;          /**< 16-byte aligned */
   int64_t capacity;       /**< size of `message` in bytes, at least hipress_codec_bytes() */
   int64_t message_bytes;  /**< output: length of the message in bytes */
 } hipress_encode;
 
-/** Messages to decode: `values` become the sum of the decoded messages, in their order, divided by `divisor`; computed
- * in fp32 and rounded once. */
+/** Messages to decode: `values` become the sum of the decoded messages, in their order, divided by
+ * `divisor`; computed in fp32 and rounded once. */
 typedef struct hipress_decode {
   const void* const* messages; /**< 16-byte aligned */
   const int64_t* message_bytes;
@@ -273,30 +299,37 @@ typedef struct hipress_decode {
   float divisor; /**< finite; 0: 1 */
 } hipress_decode;
 
-/** Creates a codec from an algorithm's text, such as int8block(block=128), with the seed of its random draws, in
- * `*codec` (null after an error). HIPRESS_INVALID for an invalid text, a program (x.pse), or an algorithm whose
- * messages need whole gradients. */
-HIPRESS_API hipress_status hipress_codec_open(const char* algorithm, uint64_t seed, hipress_codec** codec);
+/** Creates a codec from an algorithm's text, such as int8block(block=128), with the seed of its
+ * random draws, in
+ * `*codec` (null after an error). HIPRESS_INVALID for an invalid text, a program (x.pse), or an
+ * algorithm whose messages need whole gradients. */
+HIPRESS_API hipress_status hipress_codec_open(const char* algorithm, uint64_t seed,
+                                              hipress_codec** codec);
 
 /** Sets `*traits` to the properties of the codec's algorithm. */
-HIPRESS_API hipress_status hipress_codec_describe(const hipress_codec* codec, hipress_codec_traits* traits);
+HIPRESS_API hipress_status hipress_codec_describe(const hipress_codec* codec,
+                                                  hipress_codec_traits* traits);
 
-/** Length in bytes of a message of `elements` elements, or its upper bound if that varies; a multiple of 4. -1 after an
- * error. */
+/** Length in bytes of a message of `elements` elements, or its upper bound if that varies; a
+ * multiple of 4. -1 after an error. */
 HIPRESS_API int64_t hipress_codec_bytes(const hipress_codec* codec, int64_t elements);
 
-/** Encodes `count` items. HIPRESS_INVALID, without encoding anything, if an item is invalid, or if two items keep a
- * residual of the same element. */
-HIPRESS_API hipress_status hipress_codec_encode(hipress_codec* codec, hipress_encode* encodes, size_t count);
+/** Encodes `count` items. HIPRESS_INVALID, without encoding anything, if an item is invalid, or if
+ * two items keep a residual of the same element. */
+HIPRESS_API hipress_status hipress_codec_encode(hipress_codec* codec, hipress_encode* encodes,
+                                                size_t count);
 
-/** Decodes and adds. HIPRESS_INVALID for a null pointer or an invalid number of elements, HIPRESS_FAILED for a message
- * of the wrong length; nothing is written then. HIPRESS_FAILED also for a damaged message. */
-HIPRESS_API hipress_status hipress_codec_decode(const hipress_codec* codec, const hipress_decode* decodes, size_t count);
+/** Decodes and adds. HIPRESS_INVALID for a null pointer or an invalid number of elements,
+ * HIPRESS_FAILED for a message of the wrong length; nothing is written then. HIPRESS_FAILED also
+ * for a damaged message. */
+HIPRESS_API hipress_status hipress_codec_decode(const hipress_codec* codec,
+                                                const hipress_decode* decodes, size_t count);
 
 /** Saves the encoders' state to a file, atomically. */
 HIPRESS_API hipress_status hipress_codec_save(hipress_codec* codec, const char* path);
 
-/** Restores the state from such a file. HIPRESS_INVALID if it is damaged; the call has no effect then. */
+/** Restores the state from such a file. HIPRESS_INVALID if it is damaged; the call has no effect
+ * then. */
 HIPRESS_API hipress_status hipress_codec_load(hipress_codec* codec, const char* path);
 
 /** Frees it. Null has no effect. */
@@ -304,8 +337,8 @@ HIPRESS_API void hipress_codec_close(hipress_codec* codec);
 
 /** Progress of a request. */
 typedef struct hipress_progress {
-  const char* stage; /**< "search"; for sweeps "plans" and "simulations"; for replays "iterations"; valid until the
-                          function returns */
+  const char* stage; /**< "search"; for sweeps "plans" and "simulations"; for replays "iterations";
+                        valid until the function returns */
   double share;      /**< completed share, from 0 to 1 */
   int64_t done;      /**< completed plans, simulations or iterations */
   int64_t all;       /**< total number of them; 0 in a search */
@@ -316,41 +349,46 @@ typedef struct hipress_progress {
 typedef struct hipress_call_options {
   size_t bytes;  /**< of this structure, as hipress_call_options_init() sets it */
   void* context; /**< first argument of the functions */
-  /** Warnings and assumptions, as sentences that are valid until the function returns. Called by the calling thread,
-   * except for warnings of silent ranks, which come from another thread. */
+  /** Warnings and assumptions, as sentences that are valid until the function returns. Called by
+   * the calling thread, except for warnings of silent ranks, which come from another thread. */
   void (*warn)(void* context, const char* sentence);
   void (*inform)(void* context, const char* sentence);
   /** Called by one thread at a time, possibly not the caller's. */
   void (*progress)(void* context, const hipress_progress* progress);
-  /** Interrupt flag, initially 0. Any thread or signal handler may set it. A search for a plan then ends with the best
-   * plan so far, and other requests without a result, at their next check; simulations check all the time. */
+  /** Interrupt flag, initially 0. Any thread or signal handler may set it. A search for a plan then
+   * ends with the best plan so far, and other requests without a result, at their next check;
+   * simulations check all the time. */
   const volatile unsigned char* interrupt;
 } hipress_call_options;
 
 /** Sets the defaults: no callbacks. */
 HIPRESS_API void hipress_call_options_init(hipress_call_options* options);
 
-/** Answers a request as the command-line tools do: {"request": "plan", "input": "vgg19", "nnodes": 8}. The members are
- * the long options of hipress-plan ("plan"), hipress-sim ("simulate"), hipress-sim sweep ("sweep"), hipress-exec
- * ("replay"), hipress-profile ("profile") and hipress-import ("import_trace"), with underscores; {"request": "schema"}
- * answers with their JSON schemas. The result is the object that the tool prints with --json. No file is written
- * without "output".
+/** Answers a request as the command-line tools do: {"request": "plan", "input": "vgg19", "nnodes":
+ * 8}. The members are the long options of hipress-plan ("plan"), hipress-sim ("simulate"),
+ * hipress-sim sweep ("sweep"), hipress-exec
+ * ("replay"), hipress-profile ("profile") and hipress-import ("import_trace"), with underscores;
+ * {"request": "schema"} answers with their JSON schemas. The result is the object that the tool
+ * prints with --json. No file is written without "output".
  *
- * After an error, which the status reports (HIPRESS_INVALID: the request is invalid), the result is {"error": {"kind",
- * "message", "file", "line", "field", "remedy"}}, with null for unknown values. Kinds are "input", "unmet",
- * "environment", "interrupted" and "internal"; beside "unmet", "result" may hold a partial result.
+ * After an error, which the status reports (HIPRESS_INVALID: the request is invalid), the result is
+ * {"error": {"kind", "message", "file", "line", "field", "remedy"}}, with null for unknown values.
+ * Kinds are "input", "unmet", "environment", "interrupted" and "internal"; beside "unmet", "result"
+ * may hold a partial result.
  *
- * `*result` is a UTF-8 text for hipress_free_result(), null only if out of memory. Any number of threads may call at a
- * time. */
+ * `*result` is a UTF-8 text for hipress_free_result(), null only if out of memory. Any number of
+ * threads may call at a time. */
 HIPRESS_API hipress_status hipress_call(const char* request, char** result);
 
 /** As hipress_call(), with options; null: the defaults. */
-HIPRESS_API hipress_status hipress_call_with(const hipress_call_options* options, const char* request, char** result);
+HIPRESS_API hipress_status hipress_call_with(const hipress_call_options* options,
+                                             const char* request, char** result);
 
 /** Frees a result. Null has no effect. */
 HIPRESS_API void hipress_free_result(char* result);
 
-/** Error message of this thread's last call that did not return HIPRESS_OK. Valid until the next failed call. */
+/** Error message of this thread's last call that did not return HIPRESS_OK. Valid until the next
+ * failed call. */
 HIPRESS_API const char* hipress_last_error(void);
 
 /** Rank at fault, if that call returned HIPRESS_LOST; else -1. */

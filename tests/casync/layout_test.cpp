@@ -1,6 +1,7 @@
+#include "casync/layout.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "casync/layout.hpp"
 #include "tests/casync/fixtures.hpp"
 
 namespace hipress::casync {

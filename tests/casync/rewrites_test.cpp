@@ -1,3 +1,5 @@
+#include "casync/rewrites.hpp"
+
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -6,7 +8,6 @@
 #include <set>
 
 #include "casync/folding.hpp"
-#include "casync/rewrites.hpp"
 #include "tests/casync/fixtures.hpp"
 
 namespace hipress::casync {

@@ -1,8 +1,9 @@
+#include "casync/task_graph.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "casync/graph_builder.hpp"
 #include "casync/plan.hpp"
-#include "casync/task_graph.hpp"
 
 namespace hipress::casync {
 namespace {

@@ -1,8 +1,9 @@
+#include "job/clock.hpp"
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <mutex>
 
-#include "job/clock.hpp"
 #include "tests/runtime/ranks.hpp"
 
 using namespace hipress;

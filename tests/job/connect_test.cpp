@@ -1,9 +1,10 @@
+#include "job/connect.hpp"
+
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>
 
 #include "io/error.hpp"
-#include "job/connect.hpp"
 
 using namespace hipress;
 using Catch::Matchers::Contains;

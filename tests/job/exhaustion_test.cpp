@@ -1,8 +1,9 @@
+#include "job/exhaustion.hpp"
+
 #include <atomic>
 #include <catch2/catch.hpp>
 
 #include "io/error.hpp"
-#include "job/exhaustion.hpp"
 
 using namespace hipress;
 using Catch::Matchers::Contains;

@@ -1,10 +1,11 @@
+#include "profiler/calibration.hpp"
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "profiler/calibration.hpp"
 #include "profiler/sampling.hpp"
 
 namespace hipress::profiler {

@@ -1,5 +1,7 @@
 // What becomes of a core meter whose threads cannot be started.
 
+#include "profiler/core_meter.hpp"
+
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,8 +10,6 @@
 #include <fstream>
 #include <system_error>
 #include <vector>
-
-#include "profiler/core_meter.hpp"
 
 namespace hipress::profiler {
 namespace {

@@ -1,8 +1,9 @@
+#include "bench/device_rows.hpp"
+
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
 
-#include "bench/device_rows.hpp"
 #include "tests/profiler/timed_device.hpp"
 
 using namespace hipress;

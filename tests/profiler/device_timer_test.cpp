@@ -1,11 +1,12 @@
 // Timing on a device: what starts together, and how waiting ends.
 
+#include "profiler/device_timer.hpp"
+
 #include <catch2/catch.hpp>
 #include <stdexcept>
 #include <thread>
 
 #include "io/error.hpp"
-#include "profiler/device_timer.hpp"
 #include "tests/profiler/timed_device.hpp"
 #include "tests/runtime/fake_device.hpp"
 

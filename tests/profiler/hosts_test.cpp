@@ -1,5 +1,7 @@
 // Which ranks share a machine, told by made-up boot ids, and which cores are whose.
 
+#include "profiler/hosts.hpp"
+
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
@@ -8,7 +10,6 @@
 
 #include "io/processors.hpp"
 #include "job/connect.hpp"
-#include "profiler/hosts.hpp"
 #include "replay/replay.hpp"
 #include "tests/profiler/bound.hpp"
 

@@ -1,10 +1,10 @@
 // algbw and busbw as nccl-tests define them (their doc/PERFORMANCE.md).
 
+#include "profiler/nccl_table.hpp"
+
 #include <catch2/catch.hpp>
 #include <sstream>
 #include <utility>
-
-#include "profiler/nccl_table.hpp"
 
 namespace hipress::profiler {
 namespace {

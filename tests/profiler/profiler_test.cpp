@@ -1,3 +1,5 @@
+#include "profiler/profiler.hpp"
+
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -14,7 +16,6 @@
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "job/connect.hpp"
-#include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
 #include "replay/replay.hpp"
 #include "tests/io/temporary_folder.hpp"

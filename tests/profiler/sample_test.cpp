@@ -1,3 +1,5 @@
+#include "profiler/sample.hpp"
+
 #include <bit>
 #include <catch2/catch.hpp>
 #include <random>
@@ -5,7 +7,6 @@
 #include <vector>
 
 #include "costs/profile.hpp"
-#include "profiler/sample.hpp"
 #include "tests/planner/tool_run.hpp"
 
 namespace hipress::profiler {

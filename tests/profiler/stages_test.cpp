@@ -1,5 +1,7 @@
 // Measuring staged codecs, on one that takes the time that it is told to.
 
+#include "profiler/stages.hpp"
+
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -17,7 +19,6 @@
 #include "job/connect.hpp"
 #include "profiler/device_kernels.hpp"
 #include "profiler/device_overlap.hpp"
-#include "profiler/stages.hpp"
 #include "replay/replay.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/runtime/fake_device.hpp"

@@ -1,10 +1,10 @@
 // When the times of a device are believed, against made-up times.
 
+#include "profiler/timing.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
-
-#include "profiler/timing.hpp"
 
 namespace hipress::profiler {
 namespace {

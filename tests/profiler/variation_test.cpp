@@ -1,9 +1,10 @@
+#include "profiler/variation.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
 #include "profiler/profiler.hpp"
-#include "profiler/variation.hpp"
 
 using namespace hipress;
 using namespace hipress::profiler;

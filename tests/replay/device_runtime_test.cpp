@@ -1,6 +1,8 @@
 // The runtime for devices, on a fake one that runs its streams in any order that their events
 // allow, with messages through the host and over a fake NCCL.
 
+#include "runtime/device_runtime.hpp"
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -11,7 +13,6 @@
 #include "replay/inputs.hpp"
 #include "replay/replay.hpp"
 #include "replay/verify.hpp"
-#include "runtime/device_runtime.hpp"
 #include "tests/gpu.hpp"
 #include "tests/runtime/fake_device.hpp"
 #include "tests/runtime/fixtures.hpp"

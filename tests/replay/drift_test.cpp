@@ -1,9 +1,10 @@
+#include "replay/drift.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
 #include "costs/cluster.hpp"
-#include "replay/drift.hpp"
 #include "replay/probes.hpp"
 #include "tests/runtime/ranks.hpp"
 

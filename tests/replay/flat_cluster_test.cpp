@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "replay/flat_cluster.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace hipress;
 using namespace hipress::replay;

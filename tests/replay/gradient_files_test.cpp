@@ -1,5 +1,7 @@
 // Gradients that are read from files, and means that are written to them.
 
+#include "replay/gradient_files.hpp"
+
 #include <array>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -9,7 +11,6 @@
 #include <limits>
 
 #include "io/file.hpp"
-#include "replay/gradient_files.hpp"
 #include "replay/replay.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/runtime/fixtures.hpp"

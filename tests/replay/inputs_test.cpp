@@ -1,10 +1,11 @@
+#include "replay/inputs.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
 #include <vector>
 
 #include "replay/digest.hpp"
-#include "replay/inputs.hpp"
 
 using namespace hipress::replay;
 

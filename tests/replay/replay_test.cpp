@@ -1,6 +1,7 @@
+#include "replay/replay.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "replay/replay.hpp"
 #include "tests/runtime/fixtures.hpp"
 
 using namespace hipress;

@@ -1,8 +1,9 @@
+#include "replay/room.hpp"
+
 #include <catch2/catch.hpp>
 #include <numeric>
 
 #include "io/error.hpp"
-#include "replay/room.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "transport/record.hpp"
 

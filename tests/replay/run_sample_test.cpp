@@ -1,7 +1,7 @@
+#include "replay/run_sample.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
-
-#include "replay/run_sample.hpp"
 
 using namespace hipress::replay;
 

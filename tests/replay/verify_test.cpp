@@ -1,3 +1,5 @@
+#include "replay/verify.hpp"
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -5,7 +7,6 @@
 #include "casync/graph_builder.hpp"
 #include "replay/inputs.hpp"
 #include "replay/replay.hpp"
-#include "replay/verify.hpp"
 #include "runtime/operations.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "tests/runtime/ranks.hpp"

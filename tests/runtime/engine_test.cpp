@@ -1,3 +1,5 @@
+#include "runtime/engine.hpp"
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -11,7 +13,6 @@
 #include "io/error.hpp"
 #include "replay/inputs.hpp"
 #include "replay/reference.hpp"
-#include "runtime/engine.hpp"
 #include "runtime/values.hpp"
 #include "tests/runtime/fake_device.hpp"
 #include "tests/runtime/fixtures.hpp"

@@ -1,7 +1,8 @@
+#include "runtime/program.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "casync/graph_builder.hpp"
-#include "runtime/program.hpp"
 #include "tests/runtime/fixtures.hpp"
 
 using namespace hipress;

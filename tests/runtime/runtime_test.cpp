@@ -1,9 +1,10 @@
+#include "runtime/runtime.hpp"
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
 #include <mutex>
 
-#include "runtime/runtime.hpp"
 #include "runtime/unit_runtime.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "tests/runtime/scripted.hpp"

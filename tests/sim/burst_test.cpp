@@ -1,7 +1,8 @@
+#include "sim/burst.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "io/error.hpp"
-#include "sim/burst.hpp"
 #include "tests/sim/fixtures.hpp"
 
 namespace hipress::sim {

@@ -1,7 +1,8 @@
+#include "sim/critical_path.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "sim/critical_path.hpp"
 #include "tests/sim/fixtures.hpp"
 
 namespace hipress::sim {

@@ -1,10 +1,11 @@
+#include "sim/folding.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 #include <tuple>
 
 #include "io/error.hpp"
-#include "sim/folding.hpp"
 #include "sim/utilisation.hpp"
 #include "tests/sim/fixtures.hpp"
 

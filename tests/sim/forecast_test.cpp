@@ -1,9 +1,10 @@
+#include "sim/forecast.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "costs/cluster.hpp"
 #include "plans/plan_file.hpp"
-#include "sim/forecast.hpp"
 
 namespace hipress::sim {
 namespace {

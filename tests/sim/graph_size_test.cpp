@@ -1,7 +1,8 @@
+#include "sim/graph_size.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "sim/folding.hpp"
-#include "sim/graph_size.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/fixtures.hpp"
 

@@ -1,7 +1,8 @@
+#include "sim/message_sizes.hpp"
+
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "sim/message_sizes.hpp"
 #include "sim/scenario.hpp"
 
 namespace hipress::sim {

@@ -1,3 +1,5 @@
+#include "sim/parallel.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -7,8 +9,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "sim/parallel.hpp"
 
 namespace hipress::sim {
 namespace {

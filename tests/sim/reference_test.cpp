@@ -1,7 +1,8 @@
+#include "tests/sim/reference.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "tests/sim/random_scenario.hpp"
-#include "tests/sim/reference.hpp"
 
 namespace hipress::sim {
 namespace {

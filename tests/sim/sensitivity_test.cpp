@@ -1,8 +1,9 @@
+#include "sim/sensitivity.hpp"
+
 #include <catch2/catch.hpp>
 #include <map>
 
 #include "sim/forecast.hpp"
-#include "sim/sensitivity.hpp"
 #include "tests/sim/fixtures.hpp"
 
 namespace hipress::sim {

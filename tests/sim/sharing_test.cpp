@@ -1,10 +1,10 @@
+#include "sim/sharing.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
 #include <vector>
-
-#include "sim/sharing.hpp"
 
 namespace hipress::sim {
 namespace {

@@ -1,6 +1,7 @@
+#include "sim/utilisation.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "sim/utilisation.hpp"
 #include "tests/sim/fixtures.hpp"
 
 namespace hipress::sim {
