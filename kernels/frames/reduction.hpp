@@ -23,7 +23,6 @@ namespace hipress::kernels {
 inline constexpr int kTileWords = 32;
 inline constexpr int kTileElements = kTileWords * kWordElements;
 inline constexpr int kBlockTiles = 32;
-inline constexpr int kBlockElements = kBlockTiles * kTileElements;
 
 /// Combines `row(first)` … `row(first + kRows - 1)` pairwise.
 template <int kRows, class Row>

@@ -1,15 +1,12 @@
 #include "costs/cluster.hpp"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 
 #include "costs/host_pairs.hpp"
 #include "io/error.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 namespace hipress::costs {
 namespace {
@@ -26,21 +23,11 @@ Profile profile_of(bool shared_host) {
   return profile;
 }
 
-/// read_cluster of a file that holds `text`; test programs may run side by side.
+/// Reads a cluster from a file that holds `text`.
 Cluster read_text(const std::string& text, std::uint32_t nodes,
                   const Profile& profile = profile_of(false)) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("hipress_cluster_" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "cluster.yaml") << text;
-  try {
-    const Cluster cluster = read_cluster((folder / "cluster.yaml").string(), profile, nodes);
-    std::filesystem::remove_all(folder);
-    return cluster;
-  } catch (...) {
-    std::filesystem::remove_all(folder);
-    throw;
-  }
+  const tests::TemporaryFolder folder;
+  return read_cluster(folder.file("cluster.yaml", text), profile, nodes);
 }
 
 TEST_CASE("nodes are machines of their own, unless the profile was measured on one") {

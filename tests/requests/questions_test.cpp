@@ -1,11 +1,9 @@
 // Every question of hipress-plan, of every kind of job: docs/planner.md has the table.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,20 +14,12 @@
 #include "planner/problem/state_memory.hpp"
 #include "requests/plan.hpp"
 #include "requests/request.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 namespace hipress::requests {
 namespace {
 
 using io::Document;
-
-/// A folder that is gone at the end of the test.
-struct Folder {
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("hipress_questions_test_" + std::to_string(::getpid()));
-};
 
 /// A small job of the schedule, and its answer to one more field.
 Document ask(const char* schedule, const Document& question) {
@@ -50,9 +40,9 @@ TEST_CASE("every question is answered for every kind of job") {
   const char* const schedule =
       GENERATE("ddp", "local(steps=8, fragments=2)", "fsdp", "hsdp(shard=2)");
   CAPTURE(schedule);
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   SECTION("the plan itself") {
-    const Document plan = ask(schedule, {{"output", folder / "plan.yaml"}});
+    const Document plan = ask(schedule, {{"output", folder.path("plan.yaml")}});
     CHECK(*plan.find("schedule")->text() == schedule);
     CHECK(plan.find("predicted_iteration_s")->number() > 0);
     CHECK(plan.find("predicted_iteration_s_p10")->number() <=
@@ -66,12 +56,12 @@ TEST_CASE("every question is answered for every kind of job") {
                                        {"bandwidth", "5Gbps"},
                                        {"compute_time", "200ms"},
                                        {"nnodes", 4},
-                                       {"plan", folder / "plan.yaml"}},
+                                       {"plan", folder.path("plan.yaml")}},
                                       {});
     CHECK(*simulated.find("iteration_s")->number() ==
           Approx(*plan.find("predicted_iteration_s")->number()).epsilon(1e-9));
     // What a plan is asked, it can be asked once it is written, too.
-    Document request = {{"plan", folder / "plan.yaml"}, {"explain", true}};
+    Document request = {{"plan", folder.path("plan.yaml")}, {"explain", true}};
     CHECK(ask(schedule, request).find("explain") != nullptr);
   }
   SECTION("a page") {
@@ -94,8 +84,10 @@ TEST_CASE("every question is answered for every kind of job") {
     CHECK(rows.items()->front().find("runner_up_cost_s")->number().has_value());
   }
   SECTION("compared with another plan") {
-    ask(schedule, {{"output", folder / "plan.yaml"}, {"algorithm", "fp16"}, {"write", "fastest"}});
-    const Document made = ask(schedule, {{"compare", folder / "plan.yaml"}, {"write", "fastest"}});
+    ask(schedule,
+        {{"output", folder.path("plan.yaml")}, {"algorithm", "fp16"}, {"write", "fastest"}});
+    const Document made =
+        ask(schedule, {{"compare", folder.path("plan.yaml")}, {"write", "fastest"}});
     CHECK(made.find("compare")->find("second")->find("iteration_s")->number() > 0);
   }
   SECTION("if machines are not as expected") {
@@ -163,7 +155,7 @@ class RandomJob {
     const int layers = 2 + pick(10);
     const std::int64_t width = 128 << pick(4);
     const double step_s = std::exp(between(std::log(0.01), std::log(2.0)));
-    io::write_file(folder / "model.yaml", [&](std::ostream& out) {
+    io::write_file(folder.path("model.yaml"), [&](std::ostream& out) {
       out << fmt::format("name: m\ndtype: {}\nforward: {}s\ngradients:\n",
                          pick(2) == 0 ? "float32" : "bfloat16", step_s / 3);
       for (int layer = layers; layer-- > 0;) {
@@ -172,7 +164,7 @@ class RandomJob {
       }
     });
     const int hosts = 1 << (1 + pick(3)), each = 1 << pick(4);
-    io::write_file(folder / "cluster.yaml", [&](std::ostream& out) {
+    io::write_file(folder.path("cluster.yaml"), [&](std::ostream& out) {
       out << fmt::format("nodes: {}\nnodes_per_host: {}\nlink: {{bandwidth: {} Gbit/s}}\n",
                          hosts * each, each, 1 << pick(10));
       if (each > 1) out << "host_link: {bandwidth: 200GB/s}\n";
@@ -181,8 +173,8 @@ class RandomJob {
 
   PlanRequest request(const char* schedule) {
     PlanRequest made;
-    made.request.input = folder / "model.yaml";
-    made.request.machines.cluster = folder / "cluster.yaml";
+    made.request.input = folder.path("model.yaml");
+    made.request.machines.cluster = folder.path("cluster.yaml");
     made.request.machines.profile = "h100-400g";
     made.request.algorithms = pick(2) == 0 ? "int8block,int4block,bf16" : "onebit,fp16";
     made.request.evaluations = 30;
@@ -192,7 +184,7 @@ class RandomJob {
 
   int pick(int count) { return static_cast<int>(draws_() % static_cast<unsigned>(count)); }
 
-  const Folder folder;
+  const tests::TemporaryFolder folder;
 
  private:
   double between(double low, double high) {
@@ -229,14 +221,14 @@ TEST_CASE("no row beats the plan of a verdict in time and memory, and gives up n
 }
 
 TEST_CASE("activations take what a GPU has for states") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto model = [&](const char* activations) {
-    io::write_file(folder / "model.yaml", [&](std::ostream& out) {
+    io::write_file(folder.path("model.yaml"), [&](std::ostream& out) {
       out << "name: m\nforward: 10ms\nactivations: " << activations
           << "\ngradients:\n- {name: l.1.weight, elements: 100000000, ready: 10ms}\n"
              "- {name: l.0.weight, elements: 100000000, ready: 20ms}\n";
     });
-    return Document{{"request", "plan"},  {"input", folder / "model.yaml"},
+    return Document{{"request", "plan"},  {"input", folder.path("model.yaml")},
                     {"nnodes", 4},        {"profile", "h100-100g"},
                     {"schedule", "BEST"}, {"gpu_memory", "8GB"},
                     {"evaluations", 10}};
@@ -252,22 +244,26 @@ TEST_CASE("activations take what a GPU has for states") {
 }
 
 TEST_CASE("one job in two notations has one DDP in all outputs") {
-  const Folder folder;
-  io::write_file(folder / "hosts.yaml", [](std::ostream& out) {
+  const tests::TemporaryFolder folder;
+  io::write_file(folder.path("hosts.yaml"), [](std::ostream& out) {
     out << "nodes: 2\ngpus_per_node: 4\ngpu_link: {bandwidth: 200GB/s, overhead: 5us}\n"
            "link: {bandwidth: 10Gbps, latency: 10us, overhead: 10us}\n";
   });
-  io::write_file(folder / "gpus.yaml", [](std::ostream& out) {
+  io::write_file(folder.path("gpus.yaml"), [](std::ostream& out) {
     out << "nodes: 8\nnodes_per_host: 4\nhost_link: {bandwidth: 200GB/s, overhead: 5us}\n"
            "link: {bandwidth: 10Gbps, latency: 10us, overhead: 10us}\n";
   });
   std::vector<double> times;
   for (const char* cluster : {"hosts.yaml", "gpus.yaml"}) {
     for (const char* topology : {"PS", "RING", "ALLREDUCE"}) {
-      Document request = {{"request", "plan"},           {"input", "vgg19"},
-                          {"profile", "a100-10g"},       {"compute_time", "600ms"},
-                          {"cluster", folder / cluster}, {"topology", topology},
-                          {"algorithm", "none"},         {"evaluations", 20}};
+      Document request = {{"request", "plan"},
+                          {"input", "vgg19"},
+                          {"profile", "a100-10g"},
+                          {"compute_time", "600ms"},
+                          {"cluster", folder.path(cluster)},
+                          {"topology", topology},
+                          {"algorithm", "none"},
+                          {"evaluations", 20}};
       times.push_back(answer(request, {}).find("baselines")->find("ddp")->number().value());
       request["schedule"] = Document::list({"ddp", "fsdp"});
       const Document both = answer(request, {});

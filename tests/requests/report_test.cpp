@@ -1,10 +1,8 @@
 #include "requests/report.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <string>
@@ -13,21 +11,13 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "requests/request.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 using namespace hipress;
 using io::Document;
 using requests::answer;
 
 namespace {
-
-/// A folder that is gone at the end of the test.
-struct Folder {
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("hipress_report_test_" + std::to_string(::getpid()));
-};
 
 /// A plan that is soon made.
 Document plan_request(const std::string& input = "vgg19", int nodes = 4) {
@@ -85,12 +75,12 @@ TEST_CASE("a page has the numbers of the result, all of them") {
 }
 
 TEST_CASE("the page says how nodes and GPUs are arranged") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto title_with = [&](const char* keys) {
-    std::ofstream(folder / "cluster.yaml") << "nodes: 4\n" << keys;
+    std::ofstream(folder.path("cluster.yaml")) << "nodes: 4\n" << keys;
     Document request = plan_request();
     request["page"] = true;
-    request["cluster"] = folder / "cluster.yaml";
+    request["cluster"] = folder.path("cluster.yaml");
     const std::string page = *at(answer(request, {}), "page").text();
     const std::size_t begin = page.find("<h1>") + 4;
     return page.substr(begin, page.find("</h1>") - begin);
@@ -103,10 +93,10 @@ TEST_CASE("the page says how nodes and GPUs are arranged") {
 }
 
 TEST_CASE("a spread of runs is called measured only where it was") {
-  const Folder folder;
-  write_model(folder / "m.csv", 4, "g");
+  const tests::TemporaryFolder folder;
+  write_model(folder.path("m.csv"), 4, "g");
   const auto said_of = [&](const std::string& profile) {
-    Document request = plan_request(folder / "m.csv");
+    Document request = plan_request(folder.path("m.csv"));
     request["page"] = true;
     request["profile"] = profile;
     const Document data = data_of(*at(answer(request, {}), "page").text());
@@ -117,8 +107,8 @@ TEST_CASE("a spread of runs is called measured only where it was") {
     std::string text = costs::starter_profile(name).value_or("");
     if (text.empty()) text = io::read_file(io::data_file("profiler/profiles/" + name + ".yaml"));
     const std::size_t begin = text.find("\nsource: ") + 9, end = text.find("\nnotes:", begin);
-    std::ofstream(folder / "p.yaml") << text.replace(begin, end - begin, source);
-    return folder / "p.yaml";
+    std::ofstream(folder.path("p.yaml")) << text.replace(begin, end - begin, source);
+    return folder.path("p.yaml");
   };
   CHECK(said_of("h100-100g") ==
         "from a spread of runs that the profile assumes (it is estimated, not measured)");
@@ -132,22 +122,22 @@ TEST_CASE("a spread of runs is called measured only where it was") {
 }
 
 TEST_CASE("the page is written to the file that is asked for, beside the plan") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   Document request = plan_request();
-  request["output"] = folder / "plan.yaml";
-  request["report"] = folder / "report.html";
+  request["output"] = folder.path("plan.yaml");
+  request["report"] = folder.path("report.html");
   const Document result = answer(request, {});
-  const std::string page = io::read_file(folder / "report.html");
+  const std::string page = io::read_file(folder.path("report.html"));
   const Document data = data_of(page);
   CHECK(page.starts_with("<!doctype html>"));
   CHECK(result.find("page") == nullptr);
   CHECK(page.find("vgg19 on 4 nodes</h1>") != std::string::npos);
-  CHECK(*at(at(data, "about"), "output").text() == folder / "plan.yaml");
+  CHECK(*at(at(data, "about"), "output").text() == folder.path("plan.yaml"));
 
   // The timeline is that of the plan which was written.
   const Document simulated = answer({{"request", "simulate"},
                                      {"input", "vgg19"},
-                                     {"plan", folder / "plan.yaml"},
+                                     {"plan", folder.path("plan.yaml")},
                                      {"profile", "v100-100g"}},
                                     {});
   const Document& timeline = at(data, "timeline");
@@ -177,16 +167,16 @@ TEST_CASE("parts of the critical path add up to the iteration") {
 }
 
 TEST_CASE("a page of 399 gradients on 16 nodes is no longer than mail takes") {
-  const Folder folder;
-  write_model(folder / "model.txt", 399, "encoder.layer.attention.output.dense.weight.");
+  const tests::TemporaryFolder folder;
+  write_model(folder.path("model.txt"), 399, "encoder.layer.attention.output.dense.weight.");
   for (const char* const topology : {"PS", "RING"}) {
     INFO(topology);
-    Document request = plan_request(folder / "model.txt", 16);
+    Document request = plan_request(folder.path("model.txt"), 16);
     request["topology"] = topology;
     request["plan"] = "all";  // K = N, the most tasks
-    request["report"] = folder / "report.html";
+    request["report"] = folder.path("report.html");
     answer(request, {});
-    const std::string page = io::read_file(folder / "report.html");
+    const std::string page = io::read_file(folder.path("report.html"));
     CHECK(page.size() <= requests::kMostPageBytes);
     const Document data = data_of(page);
     CHECK(at(at(at(data, "gradients"), "names"), "rest").items()->size() == 399);
@@ -195,13 +185,13 @@ TEST_CASE("a page of 399 gradients on 16 nodes is no longer than mail takes") {
 }
 
 TEST_CASE("of a very large model a page has what there is room for, and says so", "[slow]") {
-  const Folder folder;
-  write_model(folder / "model.txt", 5'000, "a.name.that.has.nothing.in.common.");
-  Document request = plan_request(folder / "model.txt", 2);
+  const tests::TemporaryFolder folder;
+  write_model(folder.path("model.txt"), 5'000, "a.name.that.has.nothing.in.common.");
+  Document request = plan_request(folder.path("model.txt"), 2);
   request["plan"] = "none";
-  request["report"] = folder / "report.html";
+  request["report"] = folder.path("report.html");
   answer(request, {});
-  const std::string page = io::read_file(folder / "report.html");
+  const std::string page = io::read_file(folder.path("report.html"));
   CHECK(page.size() <= requests::kMostPageBytes);
   const Document data = data_of(page);
   const Document& gradients = at(data, "gradients");
@@ -218,10 +208,10 @@ TEST_CASE("of a very large model a page has what there is room for, and says so"
 }
 
 TEST_CASE("names of gradients cannot leave the page's data") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const std::string evil = R"(</script><b>"&'<!--)";
-  write_model(folder / "model.txt", 3, evil);
-  Document request = plan_request(folder / "model.txt", 2);
+  write_model(folder.path("model.txt"), 3, evil);
+  Document request = plan_request(folder.path("model.txt"), 2);
   request["page"] = true;
   const Document result = answer(request, {});
   const std::string& page = *at(result, "page").text();
@@ -232,34 +222,34 @@ TEST_CASE("names of gradients cannot leave the page's data") {
 }
 
 TEST_CASE("a page that cannot be made or written is refused before the search") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   Document request = plan_request();
   SECTION("a folder that is missing") {
-    request["report"] = folder / "missing/report.html";
+    request["report"] = folder.path("missing/report.html");
     CHECK_THAT(message_of(request), Catch::Contains("report.html: cannot be written"));
   }
   SECTION("one name for two files") {
-    request["output"] = folder / "both";
-    request["report"] = folder / "both";
+    request["output"] = folder.path("both");
+    request["report"] = folder.path("both");
     CHECK_THAT(message_of(request), Catch::Contains("`report` and `output` are one file"));
   }
   SECTION("a broadcast") {
     CHECK_THAT(message_of({{"request", "plan"},
                            {"job", "broadcast"},
                            {"bytes", "1MB"},
-                           {"report", folder / "report.html"}}),
+                           {"report", folder.path("report.html")}}),
                Catch::Contains("leave it out, or take `job` mean"));
   }
   SECTION("required bandwidths") {
     request["required_bandwidth"] = true;
-    request["report"] = folder / "report.html";
+    request["report"] = folder.path("report.html");
     CHECK_THAT(message_of(request), Catch::Contains("`report` applies to a plan"));
   }
-  CHECK(std::filesystem::is_empty(folder.path));
+  CHECK(folder.count() == 0);
 }
 
 TEST_CASE("whatever texts files bring, a page is no longer than mail takes") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const std::string profile = io::read_file(io::data_file("profiler/profiles/v100-100g.yaml"));
   const std::size_t notes_at = profile.find("notes:\n") + 7;
   const auto with_notes = [&](const std::string& note, int times) {
@@ -287,14 +277,14 @@ TEST_CASE("whatever texts files bring, a page is no longer than mail takes") {
            {"many long names that are escaped", profile, with_names(middling, 300)},
            {"all of it", with_notes(middling, 300), with_names(middling, 300)}}) {
     INFO(one.what);
-    std::ofstream(folder / "profile.yaml") << one.profile;
-    std::ofstream(folder / "model.yaml") << one.model;
-    Document request = plan_request(folder / "model.yaml", 2);
-    request["profile"] = folder / "profile.yaml";
+    std::ofstream(folder.path("profile.yaml")) << one.profile;
+    std::ofstream(folder.path("model.yaml")) << one.model;
+    Document request = plan_request(folder.path("model.yaml"), 2);
+    request["profile"] = folder.path("profile.yaml");
     request["plan"] = "none";
-    request["report"] = folder / "report.html";
+    request["report"] = folder.path("report.html");
     answer(request, {});
-    const std::string page = io::read_file(folder / "report.html");
+    const std::string page = io::read_file(folder.path("report.html"));
     CHECK(page.size() <= requests::kMostPageBytes);
     CHECK(page.find("bytes more)") != std::string::npos);
     CHECK_FALSE(at(data_of(page), "gradients").is_null());

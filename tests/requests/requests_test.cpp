@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "requests/field.hpp"
 #include "requests/record.hpp"
 #include "requests/request.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 using namespace hipress;
 using io::Document;
@@ -20,15 +19,6 @@ using requests::error_document;
 using requests::Hooks;
 
 namespace {
-
-/// A folder that is gone at the end of the test.
-struct Folder {
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("hipress_requests_test_" + std::to_string(::getpid()));
-};
 
 /// A plan that is soon made.
 Document plan_request() {
@@ -96,27 +86,27 @@ TEST_CASE("a plan is answered as hipress-plan --json prints it") {
 }
 
 TEST_CASE("without an output nothing is written, with one the plan is") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   Document request = plan_request();
   answer(request, {});
   CHECK_FALSE(std::filesystem::exists("SeCoPaPlan.txt"));
-  request["output"] = folder / "plan.yaml";
+  request["output"] = folder.path("plan.yaml");
   answer(request, {});
-  CHECK(io::read_file(folder / "plan.yaml").find("gradients:") != std::string::npos);
+  CHECK(io::read_file(folder.path("plan.yaml")).find("gradients:") != std::string::npos);
 
   SECTION("what one request wrote, the next reads, and another may write again") {
     const Document simulated = answer({{"request", "simulate"},
                                        {"input", "vgg19"},
-                                       {"plan", folder / "plan.yaml"},
+                                       {"plan", folder.path("plan.yaml")},
                                        {"profile", "v100-100g"}},
                                       {});
     CHECK(simulated.find("iteration_s")->number() > 0);
     CHECK_NOTHROW(answer(request, {}));
   }
   SECTION("within a request, an input is not written over") {
-    request["input"] = folder / "model.txt";
-    io::write_file(folder / "model.txt", [](std::ostream& out) { out << "a,1000\nb,2000\n"; });
-    request["output"] = folder / "model.txt";
+    request["input"] = folder.path("model.txt");
+    io::write_file(folder.path("model.txt"), [](std::ostream& out) { out << "a,1000\nb,2000\n"; });
+    request["output"] = folder.path("model.txt");
     CHECK_THAT(text(error_of(request), "message"), Catch::Contains("is an input of this run"));
   }
 }
@@ -143,15 +133,15 @@ TEST_CASE("a sweep answers with columns and rows, of a spec within the request o
   const auto& first = *swept.find("rows")->items()->front().items();
   CHECK(*first.front().text() == "vgg19");
 
-  const Folder folder;
-  io::write_file(folder / "spec.yaml", [](std::ostream& out) {
+  const tests::TemporaryFolder folder;
+  io::write_file(folder.path("spec.yaml"), [](std::ostream& out) {
     out << "model: vgg19\nplan: [none, all]\nnodes: [2, 4]\nbandwidth: 10Gbps\n";
   });
   Document request = sweep_request();
-  request["spec"] = folder / "spec.yaml";
-  request["output"] = folder / "sweep.csv";
+  request["spec"] = folder.path("spec.yaml");
+  request["output"] = folder.path("sweep.csv");
   CHECK(answer(request, {}).print() == swept.print());
-  std::vector<std::string> lines = io::read_lines(folder / "sweep.csv");
+  std::vector<std::string> lines = io::read_lines(folder.path("sweep.csv"));
   std::erase_if(lines, [](const std::string& line) { return line.starts_with('#'); });
   CHECK(lines.size() == 5);
 }
@@ -213,17 +203,17 @@ TEST_CASE("a field is refused by its name") {
 }
 
 TEST_CASE("an error has its file, line and field") {
-  const Folder folder;
-  io::write_file(folder / "model.yaml", [](std::ostream& out) {
+  const tests::TemporaryFolder folder;
+  io::write_file(folder.path("model.yaml"), [](std::ostream& out) {
     out << "name: m\nforward: 1.5\ngradients:\n  - {name: a, elements: 10}\n";
   });
-  const Document in_file = error_of({{"request", "plan"}, {"input", folder / "model.yaml"}});
-  CHECK(text(in_file, "file") == folder / "model.yaml");
+  const Document in_file = error_of({{"request", "plan"}, {"input", folder.path("model.yaml")}});
+  CHECK(text(in_file, "file") == folder.path("model.yaml"));
   CHECK(in_file.find("line")->integer() == 2);
   CHECK(text(in_file, "field") == "input");
 
-  const Document missing = error_of({{"request", "plan"}, {"input", folder / "nothing.yaml"}});
-  CHECK(text(missing, "file") == folder / "nothing.yaml");
+  const Document missing = error_of({{"request", "plan"}, {"input", folder.path("nothing.yaml")}});
+  CHECK(text(missing, "file") == folder.path("nothing.yaml"));
   CHECK(missing.find("line")->is_null());
 
   const Document option = error_of(
@@ -290,18 +280,18 @@ TEST_CASE("a simulation that is interrupted has no result") {
 }
 
 TEST_CASE("a replay verifies, and tells each iteration") {
-  const Folder folder;
-  io::write_file(folder / "model.txt", [](std::ostream& out) { out << "a,1000\nb,20000\n"; });
+  const tests::TemporaryFolder folder;
+  io::write_file(folder.path("model.txt"), [](std::ostream& out) { out << "a,1000\nb,20000\n"; });
   std::vector<std::string> iterations;  // by the thread of a rank
   Hooks hooks;
   hooks.progress = [&](const requests::Progress& at) {
     iterations.push_back(std::string(at.stage) + " " + std::to_string(at.done) + " of " +
                          std::to_string(at.all));
   };
-  Document request = {{"request", "replay"}, {"input", folder / "model.txt"},
+  Document request = {{"request", "replay"}, {"input", folder.path("model.txt")},
                       {"plan", "fp16"},      {"nnodes", 3},
                       {"warmup", 2},         {"iterations", 3},
-                      {"profile", "sosp21"}, {"trace", folder / "trace.json"}};
+                      {"profile", "sosp21"}, {"trace", folder.path("trace.json")}};
   const Document replayed = answer(request, hooks);
   CHECK(*replayed.find("verified")->boolean());
   CHECK(replayed.find("each_measured_iteration_s")->items()->size() == 3);
@@ -311,15 +301,15 @@ TEST_CASE("a replay verifies, and tells each iteration") {
   CHECK(iterations == std::vector<std::string>{"iterations 0 of 5", "iterations 1 of 5",
                                                "iterations 2 of 5", "iterations 3 of 5",
                                                "iterations 4 of 5"});
-  CHECK(std::filesystem::exists(folder / "trace.json"));
+  CHECK(std::filesystem::exists(folder.path("trace.json")));
 
   SECTION("an interrupt ends it on all ranks, and nothing is written") {
-    std::filesystem::remove(folder / "trace.json");
+    std::filesystem::remove(folder.path("trace.json"));
     std::atomic<bool> interrupted = false;
     hooks.interrupted = &interrupted;
     hooks.progress = [&](const requests::Progress& at) { interrupted = at.done == 1; };
     CHECK_THROWS_AS(answer(request, hooks), requests::Interrupted);
-    CHECK_FALSE(std::filesystem::exists(folder / "trace.json"));
+    CHECK_FALSE(std::filesystem::exists(folder.path("trace.json")));
   }
   SECTION("what is wrong names its field") {
     const auto field = [&](const std::string& name, const Document& value) {
@@ -332,13 +322,13 @@ TEST_CASE("a replay verifies, and tells each iteration") {
     CHECK(field("transport", "tpc") == "transport");
     CHECK(field("load_state", "state") == "load_state");
     CHECK(field("reprobe", true) == "profile");  // it has no probes
-    CHECK(field("secret_file", folder / "none") == "secret_file");
+    CHECK(field("secret_file", folder.path("none")) == "secret_file");
     CHECK(field("plan", "fp61") == "plan");
   }
   SECTION("options of launched ranks have no effect on threads") {
     std::vector<std::string> warnings;
     hooks.warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
-    request["rendezvous"] = "file://" + folder / "meet";
+    request["rendezvous"] = "file://" + folder.path("meet");
     request["insecure"] = false;
     answer(request, hooks);
     CHECK_THAT(warnings, Catch::VectorContains(std::string(
@@ -365,18 +355,18 @@ TEST_CASE("a profile is measured, and an interrupt ends that", "[slow]") {
 }
 
 TEST_CASE("a sample changes one number of a base") {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto share_of = [](const Document& profile) {
     return profile.find("codecs")->find("lossless")->find("message_share")->number().value_or(0);
   };
   const auto sampled = [&](const std::string& values) {
-    io::write_file(folder / "sample", [&](std::ostream& out) { out << values; });
+    io::write_file(folder.path("sample"), [&](std::ostream& out) { out << values; });
     const Document profile = answer({{"request", "profile"},
                                      {"base", "a100-10g"},
-                                     {"sample", folder / "sample"},
-                                     {"output", folder / "sampled.yaml"}},
+                                     {"sample", folder.path("sample")},
+                                     {"output", folder.path("sampled.yaml")}},
                                     {});
-    CHECK(text(profile, "profile") == folder / "sampled.yaml");
+    CHECK(text(profile, "profile") == folder.path("sampled.yaml"));
     return profile;
   };
   // Zeros are all alike; the others have exponents of all kinds, which leave nothing to win.
@@ -386,9 +376,10 @@ TEST_CASE("a sample changes one number of a base") {
   const Document zeros = sampled(std::string(1 << 18, '\0'));
   CHECK(share_of(zeros) < share_of(sampled(mixed)));
   // What is written is what was told.
-  const Document again = answer(
-      {{"request", "profile"}, {"base", folder / "sampled.yaml"}, {"sample", folder / "sample"}},
-      {});
+  const Document again = answer({{"request", "profile"},
+                                 {"base", folder.path("sampled.yaml")},
+                                 {"sample", folder.path("sample")}},
+                                {});
   CHECK(again.find("profile")->is_null());
   CHECK(share_of(again) == share_of(sampled(mixed)));
 
@@ -398,8 +389,8 @@ TEST_CASE("a sample changes one number of a base") {
     return text(error_of(wrong), "field");
   };
   CHECK(field("anew", "links") == "anew");  // of no base
-  CHECK(field("sample", folder / "none") == "sample");
-  CHECK(field("base", folder / "none.yaml") == "base");
+  CHECK(field("sample", folder.path("none")) == "sample");
+  CHECK(field("base", folder.path("none.yaml")) == "base");
   CHECK(field("algorithm", Document::list({"onebitt"})) == "algorithm");
   CHECK(field("nnodes", 1) == "nnodes");
 }

@@ -222,6 +222,9 @@ class HouseTest(unittest.TestCase):
                 with self.subTest(file=str(path.relative_to(ROOT))):
                     self.assertNotRegex(name, r"^[A-Z][a-z]*(-[a-z]+)?,? ")
 
+    def test_files_of_tests_have_one_form_of_name(self):
+        self.assertEqual([str(path) for path in (ROOT / "tests").rglob("test_*") if path.suffix in (".cpp", ".py")], [])
+
     def test_only_tools_know_a_command_line(self):
         for folder in LAYERS[:-1]:
             for path in (ROOT / folder).rglob("*pp"):
