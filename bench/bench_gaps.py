@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Lists how far from the lower bound hipress-plan's plans of the shipped models are: for 16 nodes, both topologies, profile v100-100g
-as it is and with links of 25 and 10 Gbit/s.
+"""Lists how far hipress-plan's plans of the shipped models are above the lower bound: on 16 nodes, in both topologies, with profile
+v100-100g as it is and with links of 25 and 10 Gbit/s.
 
     bench/bench_gaps.py [--json FILE] [--models vgg19,lstm] [--tool FILE]
 

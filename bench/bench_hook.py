@@ -3,10 +3,11 @@
 
 usage: bench_hook.py [--ranks 2] [--gradients 1000] [--elements 100] [--repetitions 7] [--mbits N] [--json FILE]
 
-Two ranks or more on this machine: times a backward pass under plain DDP, under PyTorch's all-reduce hook (in Python, too) and under
-hipress with plan `none`, for many small gradients and for eight of 4 MB each. The reference is 1.15 times the all-reduce hook. With
---mbits each rank is on its own host of the validation's shaped network (root only). One rank: compares with a hook that does
-nothing, with all gradients in one bucket and with one bucket each. The reference is 6 us a gradient.
+With two or more ranks, on this machine, it times a backward pass under plain DDP, under PyTorch's all-reduce hook (also in Python)
+and under hipress with plan `none`, for many small gradients and for eight of 4 MB each. The reference is 1.15 times the time under
+the all-reduce hook. With --mbits each rank is on its own host of the validation's shaped network (root only). With one rank, it
+compares hipress with a hook that does nothing, with all gradients in one bucket and with one bucket for each. The reference is 6 us
+per gradient.
 
 Needs a python3 with torch, and PYTHONPATH and HIPRESS_LIBRARY of a build (docs/pytorch-training.md). Checks the gradients under all
 hooks first. Every repetition times several passes under each hook in turn; the report has the median of the repetitions' medians,
@@ -44,7 +45,7 @@ LARGE = {"gradients": 8, "elements": 1_000_000}
 
 
 class Sum(torch.autograd.Function):
-    """Use of parameters whose gradients are all ones, with next to no other work in backward."""
+    """Function that uses parameters. Their gradients are all ones, and backward does next to no other work."""
 
     @staticmethod
     def forward(ctx, carried, parameter):
@@ -148,7 +149,7 @@ def together(options: argparse.Namespace) -> list:
 
 
 def enter(host: str) -> None:
-    """Moves this thread, and those that it starts later, into a network namespace. OSError if it cannot."""
+    """Moves this thread, and those that it starts later, into a network namespace. Raises OSError if the thread cannot enter it."""
     clone_newnet = 0x40000000
     with open(f"/run/netns/{host}", "rb") as namespace:
         if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), clone_newnet) != 0:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Keeps a result: bench/results/NAME.csv of NAME.json, a row for each case.
+"""Keeps a result: writes bench/results/NAME.csv from NAME.json, with a row for each case.
 
     bench/keep.py RESULT.json... [--output FOLDER]
 
 RESULT.json is a file that a benchmark or a validation wrote with --json. A series of numbers becomes its count, median and 10th and
 90th percentile, a curve of losses its last value. The first lines, which begin with #, have the machine, the date and the summary
-of all cases. Exit status 2 for a file that is no such result.
+of all cases. Exit status 2 if a file is not such a result.
 """
 
 import argparse
@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from validation.evaluation import quantile  # noqa: E402
 from whole_file import replacing  # noqa: E402
 
-#: Keys of documents' lists of rows.
+#: Keys of documents whose values are lists of rows.
 ROWS = ("cases", "rows", "cells")
 
 
@@ -49,7 +49,7 @@ def flat(value, name: str = "") -> dict[str, str]:
         return found
     if not isinstance(value, list):
         return {name: text(value)}
-    if value and all(isinstance(one, dict) for one in value):  # variants, each with its series
+    if value and all(isinstance(one, dict) for one in value):  # variants, each with its own series
         found = {}
         for one in value:
             kind = "_".join(text(part) for part in one.values() if not isinstance(part, (list, dict)))
@@ -61,7 +61,7 @@ def flat(value, name: str = "") -> dict[str, str]:
 
 
 def kept(document, date: str, out) -> None:
-    """Writes the rows of a document. ValueError if it has none."""
+    """Writes the rows of a document. Raises ValueError if it has none."""
     key = next((key for key in ROWS if isinstance(document, dict) and isinstance(document.get(key), list)), None)
     rows = document[key] if key else document
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):

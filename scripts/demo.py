@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Profiles this machine, plans, and compares predicted with measured times of one model's synchronisation. If permitted (usually as
-root), it first does so on a network of 1 Gbit/s made of network namespaces, where it compares the plan that hipress-plan finds with
-PyTorch's DDP and its hooks; then over loopback.
+root), it first does so on a network of 1 Gbit/s made of network namespaces. There it compares the plan that hipress-plan finds with
+PyTorch's DDP and its hooks. Then it does so over loopback.
 
-Prints a table with the interval of each prediction, and if the measured time lies in it. Writes into the output folder:
-profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Starts no
-further step once its time budget is used up, and lists the steps that it left out. Exit status 1 if a tool fails or a synchronised
-gradient does not verify, 2 if the request is wrong.
+Prints a table with the interval of each prediction, which also says whether the measured time lies in it. Writes into the output
+folder: profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png.
+Starts no further step once its time budget is used up, and lists the steps that it left out. Exit status 1 if a tool fails or a
+synchronised gradient does not verify, 2 if the request is wrong.
 """
 
 import argparse
@@ -104,7 +104,7 @@ class Tools:
         self.folder = folder
 
     def run(self, tool: str, *arguments: object) -> str:
-        """Runs a tool, and returns its standard output. DemoError, with its standard error, if it fails."""
+        """Runs a tool, and returns its standard output. If the tool fails, raises DemoError with its standard error."""
         command = [str(self.folder / tool), *map(str, arguments)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=self.environment())
@@ -131,7 +131,7 @@ class Progress:
     scaled by the slowness of the finished steps, and at most the rest of the budget."""
 
     BUDGET_S = 150
-    #: Time of finished steps, in seconds, from which on the slowness is estimated.
+    #: Time of finished steps, in seconds, that is needed to estimate the slowness.
     ENOUGH_S = 20
     WARMING_S, PROFILE_S, PLAN_S, ROW_S, LINKS_S, NETWORK_ROW_S = 4, 28, 4, 8, 35, 5
 

@@ -4,7 +4,7 @@
 usage: gpu_results.py gpu_check.json [--output bench/results]
 
 With --output it also writes the page to FOLDER/gpu_NAME.md, NAME being the GPU's, and a copy of the JSON beside it. It does not
-write a dry run, whose figures mean nothing. Exit status 0 if every target was reached, 1 if a step failed, 2 if the file is no
+write a dry run, whose figures mean nothing. Exit status 0 if every target was reached, 1 if a step failed, 2 if the file is not a
 report.
 """
 

@@ -39,7 +39,7 @@ class Skipped(Exception):
 
 
 def tool(name: str) -> str:
-    """Path of a program of version VERSION; other versions have other rules. Skipped if it is missing."""
+    """Path of a program of version VERSION; other versions have other rules. Raises Skipped if it is missing."""
     for candidate in (f"{name}-{VERSION}", name):
         path = shutil.which(candidate)
         if path and f"version {VERSION}." in subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout:
@@ -48,7 +48,7 @@ def tool(name: str) -> str:
 
 
 def git(*arguments: str) -> list[str]:
-    """Names of files that a git command prints. Refused if it fails, Skipped without git or a checkout."""
+    """Names of files that a git command prints. Raises Refused if it fails, and Skipped without git or a checkout."""
     try:
         done = subprocess.run(["git", *arguments, "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -60,7 +60,7 @@ def git(*arguments: str) -> list[str]:
 
 
 def chosen(arguments: argparse.Namespace) -> list[pathlib.Path]:
-    """Sources to check. Refused for a file that does not exist."""
+    """Sources to check. Raises Refused for a file that does not exist."""
     if arguments.files:
         files = [pathlib.Path(name).resolve() for name in arguments.files]
         for file in files:
@@ -87,7 +87,8 @@ def badly_formatted(files: list[pathlib.Path]) -> list[str]:
 
 
 def commands(build: pathlib.Path) -> dict[pathlib.Path, dict]:
-    """Compile command of each source; the first of several, for example for instruction sets. Refused without a database."""
+    """Compile command of each source. A source with several, for example for instruction sets, has the first. Raises Refused
+    without a database."""
     database = build / "compile_commands.json"
     if not database.is_file():
         raise Refused(f"{build} has no compile_commands.json: configure it (scripts/build.sh release does), or give --build")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def at_least(least: int, kind: type = int) -> Callable[[str], int | float]:
-    """Makes the type of a number of a kind that is at least `least` and finite."""
+    """Makes an option type: finite numbers of a kind that are at least `least`."""
     def parse(text: str) -> int | float:
         try:
             number = kind(text)
@@ -21,7 +21,7 @@ def at_least(least: int, kind: type = int) -> Callable[[str], int | float]:
 
 
 def some_of(known: tuple, kind: type) -> Callable[[str], list]:
-    """A list with commas of what there is."""
+    """Makes an option type: lists of known names, separated by commas."""
     def parse(text: str) -> list:
         values = text.split(",")
         for value in values:

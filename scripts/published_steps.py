@@ -51,7 +51,7 @@ def refuse(path: str, line: int, message: str):
 
 
 def checked(path: str, line: int, row: dict) -> dict:
-    """Converts a row's numbers from text. Failed for a wrong row."""
+    """Converts a row's numbers from text. Raises Failed for a wrong row."""
     if None in row or None in row.values():
         refuse(path, line, f"a line must have {len(COLUMNS)} fields: {','.join(COLUMNS)}")
     for column in ("hosts", "gpus", "batch_per_gpu", "measured_s"):
@@ -95,7 +95,7 @@ def plan_of(row: dict) -> list[str]:
     if schedule != "ddp":
         refuse(row["file"], row["line"], f"schedule must be none, ddp, 'ddp, after backward', fsdp or hsdp, got '{schedule}'")
     if row["gpus"] == 1 and not bucket:
-        return [*raw, "--per-gradient", "0us"]  # nothing says that DDP wraps a job that has none to average with
+        return [*raw, "--per-gradient", "0us"]  # a job of one GPU has nothing to average, and is assumed to run without DDP
     if bucket and float(bucket) != 25:
         return [*raw, "--bulk-threshold", f"{bucket}MiB", "--bulk-limit", f"{bucket}MiB"]
     return ["--plan", "ddp"]
@@ -129,8 +129,8 @@ class Tool:
 
 
 def solved(time_s, wanted_s: float, least: float, most: float) -> float:
-    """Finds the rate between `least` and `most` at which `time_s` is `wanted_s`, by false position on the inverse of the rate. A
-    step is the shorter, the higher the rate."""
+    """Finds the rate between `least` and `most` at which `time_s` is `wanted_s`, by false position on the inverse of the rate. The
+    time must decrease as the rate increases."""
     low, high = 1 / most, 1 / least
     low_s, high_s = time_s(1 / low), time_s(1 / high)
     if wanted_s <= low_s:

@@ -1,4 +1,4 @@
-"""A python3 that has matplotlib, for the scripts that draw."""
+"""Search for a python3 that has matplotlib, for the scripts that draw."""
 
 import contextlib
 import importlib.util
@@ -7,14 +7,14 @@ import pathlib
 import subprocess
 import sys
 
-#: In the environment of a script that was started anew, so that this happens once.
+#: Environment variable that marks a script that was started anew, so that this happens only once.
 STARTED_ANEW = "HIPRESS_STARTED_ANEW"
 
 
 def start_where_matplotlib_is() -> None:
-    """Starts the script anew with the python3 that find_python.sh finds, where this one has no matplotlib: that of a
-    pyenv or a venv comes first on many a PATH, and lacks Debian's packages. To be called before anything is read or
-    printed. Returns if this one has matplotlib, or no other is found."""
+    """Starts the script anew with the python3 that find_python.sh finds, if this one lacks matplotlib. (A pyenv or a venv is often
+    first on the PATH, and lacks Debian's packages.) Call it before anything is read or printed. It returns if this python3 has
+    matplotlib, or if no other one is found."""
     if STARTED_ANEW in os.environ or importlib.util.find_spec("matplotlib"):
         return
     finder = pathlib.Path(__file__).resolve().with_name("find_python.sh")

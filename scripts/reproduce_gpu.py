@@ -3,11 +3,11 @@
 
     scripts/reproduce_gpu.py [FILE.csv...] [--json OUT] [--tools FOLDER]
 
-A file of collectives has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name
-in machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone.
-Errors are summarised by table, from 1 MiB on. Tables that constants were fitted on are printed apart from the others.
-A file of steps (published_steps.py lists the columns) has rows that calibrate a job's computation. hipress-sim predicts the
-others, once with that computation and once from arithmetic alone. Exit status 1 if the tool fails, 2 if the request is wrong.
+A file of collectives has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in
+machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone. Errors
+for sizes of at least 1 MiB are summarised by table. Tables to which constants were fitted are printed apart from the others. A file
+of steps (published_steps.py lists the columns) has rows that calibrate a job's computation. hipress-sim predicts the others, once
+with that computation and once from arithmetic alone. Exit status 1 if the tool fails, 2 if the request is wrong.
 """
 
 import argparse
@@ -25,15 +25,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: Folders of shipped published figures.
 SHIPPED = ("costs/data", "models/data")
 
-#: Tables that the constants of costs/collective_model.cpp were fitted on. All others test them.
+#: Tables to which the constants of costs/collective_model.cpp were fitted. All other tables test the constants.
 FITTED = {"a3_mega", "a4_gke", "gh200_slingshot", "h200", "oke_a100", "p5_efa", "rdma_h200", "vtrain_a100"}
 
-#: Size from which on errors are relative. Smaller collectives show the latency of one machine and day; their errors are factors.
+#: Least size with relative errors. Smaller collectives show the latency of one machine and day; their errors are factors.
 LEAST_BYTES = 1 << 20
 
 
 def predicted(tools: pathlib.Path, files: list[str]) -> list[dict]:
-    """Rows of the files with their predictions. Failed if the tool fails."""
+    """Rows of the files with their predictions. Raises Failed if the tool fails."""
     done = subprocess.run([tools / "hipress-sim", "collectives", *files, "--json"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise published_steps.Failed(done.stderr.strip(), 2 if done.returncode == 2 else 1)

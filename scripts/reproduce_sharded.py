@@ -90,7 +90,7 @@ class Simulator:
         self.tool = folder / "hipress-sim"
 
     def step_s(self, model: str, cluster: str, options: list[str]) -> float:
-        """Time in seconds of a step of a model on a cluster, both given as YAML. SimulationError if the tool fails."""
+        """Time in seconds of a step of a model on a cluster, both given as YAML. Raises SimulationError if the tool fails."""
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("model.yaml", model), ("cluster.yaml", cluster)):
                 (pathlib.Path(folder) / name).write_text(text)
@@ -117,7 +117,7 @@ class Predictor:
                                      options)
 
     def calibrate(self) -> float:
-        """Finds the rate of computation by bisection: a step is the longer, the longer it computes."""
+        """Finds the rate of computation by bisection: the step gets longer as computation gets longer."""
         work = operations(CALIBRATED)
         asked_s = work / CALIBRATED.zero3 / 1e12
         least_s, most_s = 0.0, asked_s

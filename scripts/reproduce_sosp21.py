@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Predicts the training throughputs that the HiPress paper (SOSP 2021) published, with hipress-sim.
 
-Calibrates each cluster (slow-down and summing inside a node, effective bandwidth of the uncompressed ring and PS) on
-the rows of --calibrate whose algorithm is `none`, and predicts every row of --predict. `linear` rows, of either file,
-give the compute time; they count in no mean. Prints every case with its error beside those of two trivial predictors:
-linear scaling, and the multiple of linear scaling that fits the predicted rows best.
+Calibrates each cluster (slow-down and summing inside a node, effective bandwidth of the uncompressed ring and PS) on the rows of
+--calibrate whose algorithm is `none`, and predicts every row of --predict. `linear` rows, of either file, give the compute time;
+they count in no mean. Prints every case with its error, and the errors of two trivial predictors: linear scaling, and the multiple
+of linear scaling that fits the predicted rows best.
 
 example: reproduce_sosp21.py --calibrate tests/data/sosp21_throughput.csv --predict tests/data/sosp21_throughput.csv
 exit status: 0 done; 1 a tool failed or a package is missing; 2 the request is wrong
@@ -121,8 +121,8 @@ def print_ablation(ablations):
 
 
 def require_outputs(options) -> None:
-    """PictureError or Unwritable, before minutes of simulation, for what could not be written after them; ImportError without
-    what draws."""
+    """Raises PictureError or Unwritable if a result could not be written after the minutes of simulation, and ImportError without
+    matplotlib."""
     if options.json:
         require_writable(options.json)
     if options.plot:

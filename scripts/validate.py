@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lays predictions beside measurements on networks of known speed, made of network namespaces on this machine.
+"""Compares predictions with measurements on networks of known speed, made of network namespaces on this machine.
 
 usage: validate.py EXPERIMENT [OPTIONS]; `validate.py EXPERIMENT --help` lists its options.
 """

@@ -25,7 +25,7 @@ def require_writable(path: str | os.PathLike) -> None:
 
 
 def make_folder(path: str | os.PathLike) -> None:
-    """Makes a folder, which may exist, and its parents. Unwritable if it cannot be made or written into."""
+    """Makes a folder, which may exist, and its parents. Raises Unwritable if it cannot be made or written into."""
     try:
         _output.without_links(path)  # refuses those of other users
         os.makedirs(path, exist_ok=True)
@@ -36,8 +36,8 @@ def make_folder(path: str | os.PathLike) -> None:
 
 
 def prepare(folder: pathlib.Path, results: pathlib.Path | None) -> pathlib.Path:
-    """Makes the folder of results, and checks the file of results before a long measurement. Returns the folder's absolute
-    path. Unwritable if one cannot be written."""
+    """Makes the folder of results, and checks the file of results before a long measurement. Returns the folder's absolute path.
+    Raises Unwritable if one of them cannot be written."""
     make_folder(folder)
     if results:
         require_writable(results)
@@ -45,6 +45,6 @@ def prepare(folder: pathlib.Path, results: pathlib.Path | None) -> pathlib.Path:
 
 
 def write_json(path: str | os.PathLike, value: object) -> None:
-    """Writes a value as JSON. OSError if the file cannot be written."""
+    """Writes a value as JSON. Raises OSError if the file cannot be written."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -30,7 +30,8 @@ def tools_in(folder: pathlib.Path) -> pathlib.Path:
 
 
 def schemas(tools: pathlib.Path, of: str) -> dict:
-    """Schemas of all requests, or of all results, from the library of the same build. ValueError if it is missing."""
+    """Schemas of all requests, or of all results, from the library of the same build. Raises ValueError if the library is
+    missing."""
     library = pathlib.Path(os.environ.setdefault("HIPRESS_LIBRARY", str(tools.parent / "runtime/libhipress.so")))
     if not library.is_file():
         raise ValueError(f"{library} is not there, which says what requests may have: scripts/build.sh release builds it")

@@ -45,7 +45,8 @@ _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", 
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a name that needs torch at its first use. AttributeError for an unknown name, ImportError without torch."""
+    """Imports a name that needs torch at its first use. Raises AttributeError for an unknown name, and ImportError without
+    torch."""
     if name not in _NEED_TORCH:
         raise AttributeError(f"module 'hipress' has no attribute '{name}'")
     _require_torch()
@@ -74,7 +75,7 @@ def capture(model: Any, output: Any = "model.yaml", **options: Any) -> "Capture"
     output   file to write; None: no file
     options  keyword arguments of hipress.Capture, which documents the measurement
 
-    ImportError if this interpreter has no torch; other errors are those of hipress.Capture."""
+    Raises ImportError if this interpreter has no torch. Other errors are those of hipress.Capture."""
     _require_torch()
     from hipress import _capture
 

@@ -15,7 +15,7 @@ MOST_SECONDS = 10**9
 
 def number(name: str, value: Any, *, above: Optional[float] = None, least: Optional[float] = None,
            most: Optional[float] = None) -> float:
-    """Returns the value as a finite float in range. InvalidRequest for any other value."""
+    """Returns the value as a finite float in range. Raises InvalidRequest for any other value."""
     try:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # a whole number that is larger than any double
@@ -29,7 +29,7 @@ def number(name: str, value: Any, *, above: Optional[float] = None, least: Optio
 
 
 def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> int:
-    """Returns the value as an int in range. InvalidRequest for any other value."""
+    """Returns the value as an int in range. Raises InvalidRequest for any other value."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least or (most is not None and value > most):
         bounds = f"at least {least}" if most is None else f"from {least} to {most}"
         raise InvalidRequest(f"{name} must be a whole number, {bounds}, got {short(value)}")
@@ -37,8 +37,8 @@ def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> i
 
 
 def job(*, seed: Any, timeout: Any = None, silence: Any = None, **texts: Any) -> None:
-    """Checks the arguments with which ranks join a job. InvalidRequest for a seed that is not an unsigned 64-bit number, for a
-    time out of range, and for one of `texts` that is neither None nor a text without null characters."""
+    """Checks the arguments with which ranks join a job. Raises InvalidRequest for a seed that is not an unsigned 64-bit number, for
+    a time out of range, and for one of `texts` that is neither None nor a text without null characters."""
     whole("seed", seed, least=0, most=(1 << 64) - 1)
     for name, seconds in (("timeout", timeout), ("silence", silence)):
         if seconds is not None:

@@ -11,9 +11,9 @@ TICKS = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 
 
 
 def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any] = None) -> Picture:
-    """Draws the speed-up of the best plan with compression over the best without, with its 10–90 % band, over a logarithmic axis.
-    A dotted line marks each value at which the verdict turns, grey the stretch in which it is not sure, and a dash-dotted line
-    the cluster's own value. PictureError for a document without a break-even."""
+    """Draws the speed-up of the best plan with compression over the best without, with its 10–90 % band, over a logarithmic axis. A
+    dotted line marks each value at which the verdict turns, grey marks the range in which the verdict is not sure, and a
+    dash-dotted line marks the cluster's own value. Raises PictureError for a document without a break-even."""
     try:
         asked = document["break_even"]
         curve: Sequence[Mapping[str, float]] = sorted(asked["curve"], key=lambda point: point["value"])
@@ -58,7 +58,7 @@ def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any]
 
 
 def draw_turn(axes: Any, turn: Mapping[str, Any], scale: float, neighbours: Sequence[float], named: bool) -> None:
-    """Draws one value at which the verdict turns, and the stretch in which the verdict is not sure, cut off at the neighbouring
+    """Draws one value at which the verdict turns, and the range in which the verdict is not sure, cut off at the neighbouring
     turns. `named` adds both to the legend."""
     low, high = (turn[key] / scale if turn[key] is not None else end
                  for key, end in zip(("sure_below", "sure_above"), neighbours))

@@ -50,8 +50,8 @@ class _ModuleHook:
 
 
 def _show_to_dynamo() -> None:
-    """Has torch.compile run hooks of modules in Python. Resets it, as functions that were compiled before would skip the
-    hooks."""
+    """Makes torch.compile run hooks of modules in Python. Resets the compiler, because functions that were compiled before would
+    skip the hooks."""
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is None:
         return
@@ -107,8 +107,8 @@ class Capture:
                count, another core copies memory
     say        function that takes warnings as texts; default: warnings.warn
 
-    Raises TypeError for a model that is no module, and ValueError for a training that cannot be captured or an output that cannot
-    be written."""
+    Raises TypeError for a model that is not a module, and ValueError for a training that cannot be captured or an output that
+    cannot be written."""
 
     def __init__(self, model: torch.nn.Module, output: Optional[_Path] = "model.yaml", *,
                  optimizer: Union[None, torch.optim.Optimizer, List[torch.optim.Optimizer]] = None, batch: Optional[int] = None,
@@ -357,8 +357,8 @@ class Capture:
             self._pending.waits_before[parameter] = len(self._pending.waits)
 
     def _on_meeting(self, meet) -> None:
-        """Has ranks meet wherever an average would synchronise them, and records the wait. Otherwise the script's next
-        collective, such as a gather of losses, would wait, and count as optimizer time."""
+        """Makes ranks meet wherever an average would synchronise them, and records the wait. Without this, the ranks would wait in
+        the script's next collective, such as a gather of losses, and the wait would count as optimizer time."""
         began = self._clock.mark()
         meet()
         if self._running:
@@ -385,8 +385,8 @@ class Capture:
         self.when_passed()
 
     def _on_update(self, optimizer) -> None:
-        """Notes the parameters that an optimizer has stepped. A given optimizer without any of them counts as one of copies of
-        all."""
+        """Notes the parameters that an optimizer has stepped. A given optimizer that has none of the model's parameters is assumed
+        to have copies of all of them."""
         held = {id(parameter) for parameter in _trained.held_by([optimizer])} & self._ids()
         if not held and any(optimizer is given for given in self.optimizers):
             held = self._ids()
@@ -408,8 +408,8 @@ class Capture:
         self._tell()
 
     def _tell(self) -> None:
-        """Calls when_complete once all steps are measured. Waits for the end of backward, within which its measurements cannot
-        run."""
+        """Calls when_complete once all steps are measured. Within backward, it waits for the end, because the measurements of
+        when_complete cannot run before."""
         if self.is_complete and not (self._told or self._running or _is_in_backward()):
             self._told = True
             self.when_complete()
@@ -514,8 +514,8 @@ class Capture:
         return self._own[0]
 
     def _buckets(self, order: list) -> dict:
-        """Number of each gradient's bucket, by name. `order` has the names by ready time; in this order DDP fills one bucket of
-        each dtype at a time, until it has its size."""
+        """Number of each gradient's bucket, by name. `order` lists the names by ready time. In this order, DDP fills one bucket of
+        each dtype at a time, until the bucket has its size."""
         numbers, filling, count = {}, {}, 0
         for name in order:
             parameter = self.parameters[name]
@@ -535,8 +535,8 @@ class Capture:
         return f"{os.cpu_count()} cores, {torch.get_num_threads()} of them computing"
 
     def write(self, path: _Path) -> None:
-        """Writes text() to a file, which appears at once and complete. Raises ValueError as text() does, and OSError if it cannot
-        be written."""
+        """Writes text() to a file, which appears at once and complete. Raises ValueError as text() does, and OSError if the file
+        cannot be written."""
         _output.write_whole(path, self.text())
 
 
@@ -547,7 +547,7 @@ class _Step:
         first, last = passes[0], passes[-1]
         self.ready = last.ready_times(seconds)
         backward = max(self.ready.values())
-        # Rest of the time before the last backward, if earlier ones took as long.
+        # Time before the last backward. Below, each earlier backward is assumed to take as long as the last, and is subtracted.
         before = seconds(first.called, last.backward) - sum(one.waited(seconds) for one in passes[:-1])
         self.forward = max(0.0, before - (len(passes) - 1) * backward) / len(passes)
         self.between = None if after is None else last.until(after, seconds)
@@ -576,7 +576,7 @@ class _Cores:
         return lines
 
     def of_gradients(self, order: dict) -> dict:
-        """Core time of backward for each gradient, by name, in seconds. `order` has the parameters' ids by name, by ready
+        """Core time of backward for each gradient, by name, in seconds. `order` maps names to the parameters' ids, by ready
         time."""
         reached, parts = 0.0, {}
         for name, one in order.items():
@@ -773,8 +773,8 @@ def _optimizer_line(steps: list) -> list:
 
 
 def _first_bucket_bytes(bucket_bytes: int) -> int:
-    """Size of DDP's first bucket. It is 1 MiB, whatever bucket_cap_mb is, in versions of PyTorch in which that is 25 by default,
-    not None."""
+    """Size of DDP's first bucket. In versions of PyTorch in which bucket_cap_mb is 25 by default, not None, it is 1 MiB, whatever
+    bucket_cap_mb is."""
     default = inspect.signature(DistributedDataParallel.__init__).parameters["bucket_cap_mb"].default
     return bucket_bytes if default is None else dist._DEFAULT_FIRST_BUCKET_BYTES
 

@@ -95,14 +95,14 @@ class Codec:
         return _states.saved(lambda path: check(library().hipress_codec_save(self._handle, path.encode())))
 
     def restore(self, state: torch.Tensor) -> None:
-        """Restores a state that saved() returned. InvalidRequest for any other, which changes nothing."""
+        """Restores a state that saved() returned. Raises InvalidRequest for any other state, and changes nothing then."""
         _states.require_bytes("a codec", "state", state)
         _states.restore(state, lambda path: check(library().hipress_codec_load(self._handle, path.encode())))
 
 
 def _point(decode: CDecode, messages: "ctypes.Array[ctypes.c_void_p]", lengths: "ctypes.Array[ctypes.c_int64]", first: int,
            count: int) -> None:
-    """Points a decode to `count` messages, from place `first` of the lists on."""
+    """Points a decode to `count` messages, starting at place `first` of the lists."""
     decode.messages = ctypes.addressof(messages) + first * ctypes.sizeof(ctypes.c_void_p)
     decode.message_bytes = ctypes.addressof(lengths) + first * ctypes.sizeof(ctypes.c_int64)
     decode.count = count

@@ -1,4 +1,4 @@
-"""Picture of published collectives beside their predictions, from the JSON that scripts/reproduce_gpu.py writes."""
+"""Picture of published collectives and their predictions, from the JSON that scripts/reproduce_gpu.py writes."""
 
 from typing import Any, Dict, List, Mapping, Tuple
 
@@ -22,7 +22,7 @@ def _by_table(document: Mapping[str, Any]) -> Dict[str, Series]:
 
 def collectives(document: Mapping[str, Any], title: str = "") -> Picture:
     """Draws time over size, both logarithmic, with a panel for each table. Published times are dots, predictions lines, and each
-    collective has a colour. PictureError for a document of another kind."""
+    collective has a colour. Raises PictureError if the document is of a different kind."""
     tables = _by_table(document)
     kinds = sorted({key[0] for series in tables.values() for key in series})
     colours = {kind: COLOURS[place % len(COLOURS)] for place, kind in enumerate(kinds)}

@@ -26,8 +26,8 @@ class InvalidRequest(Error, ValueError):
 
 
 class RankLost(Error):
-    """Loss of another rank. `rank` is its number, as torch.distributed.get_rank() returns it there. `left` is true if it closed
-    its engine in good order while others went on, and false if it failed."""
+    """Loss of another rank. `rank` is its number, as torch.distributed.get_rank() returns it there. `left` is true if that rank
+    closed its engine in good order while others went on, and false if it failed."""
 
     def __init__(self, message: str, rank: int, left: bool = False) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class Numbers:
         self._differ = self._numbers != list(range(len(self._numbers)))
 
     def of(self, place: int) -> int:
-        """Number of the rank at a place. -1, which is no rank, stays."""
+        """Number of the rank at a place. -1, which does not stand for a rank, stays."""
         return self._numbers[place] if 0 <= place < len(self._numbers) else place
 
     def name(self, place: int) -> str:
@@ -147,7 +147,7 @@ class Engine:
 
     def submit(self, count: int, numbers: Any, tensors: Any) -> None:
         """Submits `count` gradients, given by C arrays of their numbers and of CTensors. Their memory is lent until wait() has
-        returned. Raises InvalidRequest if more gradients than there are would wait."""
+        returned. Raises InvalidRequest if more gradients would be submitted and not waited for than there are in a job."""
         if self._submitted + count > len(self.gradients):
             raise InvalidRequest(f"{self._submitted + count} gradients are submitted and not waited for; there are "
                                  f"{len(self.gradients)}: an iteration before this one was not completed")
@@ -162,8 +162,8 @@ class Engine:
         self._check(status)
 
     def begin(self, first: int, tensors: Any) -> None:
-        """Submits a C array of CTensors: the gradients `first`, `first` + 1, and so on. end() waits for them. It serves callers
-        with other gradients under way, who do not call submit()."""
+        """Submits a C array of CTensors: the gradients `first`, `first` + 1, and so on. end() waits for them. It is for callers
+        that have several ranges of gradients under way, and do not call submit()."""
         numbers = (ctypes.c_uint32 * len(tensors))(*range(first, first + len(tensors)))
         self._check(library().hipress_submit_many(self._opened, len(tensors), numbers, tensors, self._works_from(first)))
 

@@ -217,8 +217,8 @@ def _set_communicators(hook: "ShardedHook", plan: Plan, model: Any, meshes: Sequ
 
 
 def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
-    """Raises InvalidRequest unless FSDP2 gathers as many layers ahead as planned. FSDP2 gathers one ahead by default, and more
-    only if told which."""
+    """Raises InvalidRequest unless FSDP2 gathers as many layers ahead as planned. By default FSDP2 gathers one layer ahead; it
+    gathers more only where it was told which layers."""
     state = _state_of(module)
     ahead = max(1, *(len(getattr(state, name, ())) for name in ("_states_to_forward_prefetch", "_states_to_backward_prefetch")))
     if plan.in_flight < 2:
@@ -325,7 +325,7 @@ class ShardedHook:
 
     def discard(self) -> None:
         """Declares that the gradients of the last step are not applied. Codecs without residuals, such as int8block and int4block,
-        have nothing to restore. InvalidRequest for codecs with residuals, which a sharded model cannot restore."""
+        have nothing to restore. Raises InvalidRequest for codecs with residuals, which a sharded model cannot restore."""
         keeping = [algorithm for algorithm, codec in self.messages.codecs.items() if codec.keeps]
         if keeping:
             raise InvalidRequest(f"{keeping[0]} keeps residuals, which a sharded model does not take back: "
@@ -334,8 +334,8 @@ class ShardedHook:
     def state_dict(self) -> Dict[str, Any]:
         """State of this rank's compression between steps: residuals, and the numbers of gathers and reductions, which select the
         random draws. It is a dictionary of numbers, lists and tensors, and each rank puts its own into its own checkpoint. A job
-        that resumes from them computes the same bits as one without interruption. Call it between steps. Error if the job has
-        failed."""
+        that resumes from them computes the same bits as one without interruption. Call it between steps. Raises Error if the job
+        has failed."""
         if self.failure is not None:
             raise self.failure
         return {"rank": dist.get_rank(self._group), "ranks": self.shard, "units": [unit.described() for unit in self.units],
@@ -347,7 +347,7 @@ class ShardedHook:
 
         state  dictionary that state_dict() returned, on any device
 
-        InvalidRequest for any other state, which changes nothing; without a state, residuals begin with zeros."""
+        Raises InvalidRequest for any other state, and changes nothing then. Without a state, residuals begin with zeros."""
         owner = "hipress.ShardedHook"
         _states.require(state, owner, {"ranks": int, "rank": int, "units": list, "counts": torch.Tensor, "state": dict})
         group = Group(self._group)
@@ -392,8 +392,8 @@ def _forget(model: "weakref.ReferenceType[torch.nn.Module]") -> None:
 
 
 def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:
-    """Attaches a plan to a model that fully_shard() divides. Every rank calls it, before the first step. InvalidRequest for a
-    model or plan that cannot be attached."""
+    """Attaches a plan to a model that fully_shard() divides. Every rank calls it, before the first step. Raises InvalidRequest for
+    a model or plan that cannot be attached."""
     if model in _hooks:
         raise InvalidRequest("hipress.attach was called for this model before; close() that hook first")
     found = list(_sharded_modules(model))

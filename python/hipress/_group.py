@@ -20,8 +20,8 @@ class Group:
         self.numbers = Numbers(list(places) if group is dist.group.WORLD else [dist.get_global_rank(group, one) for one in places])
 
     def exchange(self, make: Callable[[], _Made]) -> List[_Made]:
-        """The results of make() on all ranks. If it raises on one rank, all raise: that rank its exception, the others its
-        message."""
+        """Returns the results of make() on all ranks. If make() raises an exception on one rank, that rank raises it, and all other
+        ranks raise an exception with its message."""
         mine, failure = None, None
         try:
             mine = make()
@@ -39,7 +39,7 @@ class Group:
 
 
 def said_by(failure: Optional[Exception]) -> Optional[Tuple[bool, str]]:
-    """Message of a failed rank to the others: True for a wrong argument, and the text. None without a failure."""
+    """Message of a failed rank to the others: the failure's text, and True if an argument was wrong. None without a failure."""
     if failure is None:
         return None
     text = str(failure) if isinstance(failure, HipressError) else f"{type(failure).__name__}: {failure}"

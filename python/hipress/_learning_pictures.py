@@ -1,5 +1,5 @@
-"""Pictures of trainings: losses by step, of pilots, logs and small problems; how far what plans apply is from the mean, gradient by
-gradient."""
+"""Pictures of training: losses by step, from pilots, logs and small problems; and for each gradient, the error of the mean that a
+plan applies."""
 
 import pathlib
 from typing import Any, Dict, List, Mapping, Sequence
@@ -8,7 +8,7 @@ from hipress import _steps_ratio
 from hipress._pilot import DDP, summary
 from hipress._style import BAND, Picture, PictureError, grid, legend_below, set_title, styles
 
-#: Steps over whose losses the means of logs are.
+#: Number of steps over which the losses of logs are averaged.
 WINDOW = 20
 #: Titles and steps of the problems that tests/training/curves.cpp trains, and how their algorithms are drawn.
 PROBLEMS = {"quadratic": ("a quadratic: distance from the optimum", "four steps"),
@@ -28,9 +28,9 @@ def _title(document: Mapping[str, Any], what: str) -> str:
 
 
 def losses_in_time(documents: Mapping[str, Mapping[str, Any]], title: str = "") -> Picture:
-    """Draws DDP's training loss in the pilot over the seconds in which each plan is predicted to reach it. The 10–90 % band
-    covers the time of a step and the number of steps. Lines are the plan of each document, by the document's name, and the plans
-    of PyTorch from the first document. PictureError for a document without a pilot's answer."""
+    """Draws DDP's training loss in the pilot over the seconds in which each plan is predicted to reach it. The 10–90 % band covers
+    the time of a step and the number of steps. Lines are the plan of each document, by the document's name, and the plans of
+    PyTorch from the first document. Raises PictureError for a document without a pilot's answer."""
     for name, document in documents.items():
         if not (document.get("learning") or {}).get("loss"):
             raise PictureError(f"{name} has no losses: give what hipress-plan --pilot pilot.yaml --json prints, of a pilot that "
@@ -60,7 +60,7 @@ def losses_in_time(documents: Mapping[str, Mapping[str, Any]], title: str = "") 
 
 def losses(document: Mapping[str, Any], title: str = "") -> Picture:
     """Draws the smoothed training loss of each plan by step: the mean over seeds, with a band from the lowest to the highest.
-    PictureError for a document that is no pilot's."""
+    Raises PictureError if the document is not a pilot's."""
     curves: Dict[str, List[List[float]]] = {}
     for row in _rows(document, "plans"):
         curves.setdefault("ddp" if row["plan"] == DDP else row["plan"], []).append(_steps_ratio.smoothed(row["loss"]))
@@ -81,8 +81,8 @@ def losses(document: Mapping[str, Any], title: str = "") -> Picture:
 
 
 def errors(document: Mapping[str, Any], title: str = "") -> Picture:
-    """Draws the relative error of each gradient under each plan as a map: for encoders without a residual, the mean over the
-    steps at which it was measured. PictureError for a document that is no pilot's."""
+    """Draws the relative error of each gradient under each plan as a map: for encoders without a residual, the mean over the steps
+    at which it was measured. Raises PictureError if the document is not a pilot's."""
     cells: Dict[str, Dict[str, List[float]]] = {}
     for row in _rows(document, "errors"):
         cells.setdefault(row["gradient"], {}).setdefault(row["plan"], []).append(row["error"])
@@ -99,12 +99,12 @@ def errors(document: Mapping[str, Any], title: str = "") -> Picture:
 
 
 def means(values: Sequence[float]) -> List[float]:
-    """Running mean of each value and those before it, at most WINDOW values."""
+    """Running means of the values. Each is over a value and those before it, at most WINDOW values."""
     return [sum(values[max(0, i + 1 - WINDOW):i + 1]) / min(i + 1, WINDOW) for i in range(len(values))]
 
 
 def logs(tables: Mapping[str, Sequence[Mapping[str, str]]], title: str = "") -> Picture:
-    """Losses that examples/train.py logs, a line for each file, over steps and over seconds."""
+    """Draws the losses that examples/train.py logs, with a line for each file, over steps and over seconds."""
     figure, panels = grid(2, 6, 4.1, sharey=True)
     for rows in tables.values():
         losses = means([float(row["loss"]) for row in rows])
@@ -119,7 +119,7 @@ def logs(tables: Mapping[str, Sequence[Mapping[str, str]]], title: str = "") -> 
 
 
 def feedback(rows: Sequence[Mapping[str, str]], title: str = "") -> Picture:
-    """Effect of error feedback: a panel for each problem, a line for each algorithm with and without."""
+    """Draws the effect of error feedback, with a panel for each problem, and a line for each algorithm with and without it."""
     curves: Dict[str, Dict[str, List[Mapping[str, str]]]] = {problem: {} for problem in PROBLEMS}
     for row in rows:
         if row["problem"] not in curves:

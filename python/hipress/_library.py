@@ -15,7 +15,7 @@ TYPE_NAMES = ("float32", "float16", "bfloat16")
 
 
 class LibraryError(ImportError):
-    """Failure to load libhipress.so: it is missing, or of another version than this package."""
+    """Failure to load libhipress.so: it is missing, or its version differs from this package's."""
 
 
 class CGradient(ctypes.Structure):
@@ -192,7 +192,8 @@ def _has(name: str) -> bool:
 
 
 def _open(path: pathlib.Path) -> ctypes.CDLL:
-    """Opens a library; if that fails, loads the spare libraries beside it first. OSError of the first attempt if both fail."""
+    """Opens a library. If that fails, it loads the spare libraries beside it, and tries again. Raises the OSError of the first
+    attempt if both fail."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -236,7 +237,7 @@ _loaded = None
 
 
 def library() -> ctypes.CDLL:
-    """Returns the library, and loads it at the first call. LibraryError if it is missing or of another version."""
+    """Returns the library, and loads it at the first call. Raises LibraryError if it is missing or has a different version."""
     global _loaded
     if _loaded is None:
         _loaded = _load()

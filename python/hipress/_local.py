@@ -128,20 +128,18 @@ class LocalUpdates:
     plan             compression of the differences: a file of hipress-plan, or none, all, or an algorithm such as int4block
     schedule         local(steps=H, fragments=P, every=E, pattern=strided, overlap=T): each of P fragments of the model is averaged
                      once in H steps, one every E steps (default H / P, rounded down), while training continues for T steps; None:
-                     the plan file's, or local(steps=100). A plan for another schedule is refused
-    alpha            share, from 0 to 1, of its own weights that a rank keeps when a fragment's mean arrives; None: 0 without an
-                     overlap, and 0.5 with one
-    algorithm        codec for plan entries that are compressed but name none
-    topology         ring, ps, allreduce or allgather; default: the plan file's, or ring
-    timeout          seconds without progress after which the job fails; default: that of the process group. A rank that comes to a
-                     fragment's turn later than others by this time counts as lost
-    silence          seconds without a sign of life after which a rank has failed; default: as for hipress.attach
-    seed             seed of random draws
-    rendezvous       meeting point of ranks: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
-    network          network interface or address to use; default: as for hipress.attach
-    process_group    process group of the ranks that train the model; None: all ranks
-    log_every        steps between two lines of rank 0 in the logger hipress, at level INFO, with the residuals' share of the
-                     differences (statistics()); a line waits until no fragment is being averaged; 0: no lines
+                     the plan file's, or local(steps=100). A plan for a different schedule is refused alpha            share, from 0
+                     to 1, of its own weights that a rank keeps when a fragment's mean arrives; None: 0 without an overlap, and 0.5
+                     with one algorithm        codec for plan entries that are compressed but name none topology         ring, ps,
+                     allreduce or allgather; default: the plan file's, or ring timeout          seconds without progress after which
+                     the job fails; default: that of the process group. A rank that comes to a fragment's turn later than others by
+                     this time counts as lost silence          seconds without a sign of life after which a rank has failed;
+                     default: as for hipress.attach seed             seed of random draws rendezvous       meeting point of ranks:
+                     file:///shared/folder or redis://host:port; default: PyTorch's own key-value store network          network
+                     interface or address to use; default: as for hipress.attach process_group    process group of the ranks that
+                     train the model; None: all ranks log_every        steps between two lines of rank 0 in the logger hipress, at
+                     level INFO, with the residuals' share of the differences (statistics()); a line waits until no fragment is
+                     being averaged; 0: no lines
 
     Raises InvalidRequest for models, optimizers and arguments that local updates cannot train, RankLost if another rank fails, and
     Error for any other failure. step() raises the last two if a fragment is sent or awaited at its end. A `with` block ends with
@@ -219,7 +217,7 @@ class LocalUpdates:
 
     @property
     def failure(self) -> Optional[Error]:
-        """Error that it has failed with, such as a RankLost; None if it has not."""
+        """Error with which local updates have failed, such as a RankLost; None if they have not failed."""
         return self._failure
 
     @property
@@ -299,7 +297,7 @@ class LocalUpdates:
         return fragment.means
 
     def _take(self, fragment: _Fragment, alpha: float) -> None:
-        """Waits for a fragment's means, and takes the outer optimizer's step with them."""
+        """Waits for a fragment's means, and makes the outer optimizer take a step with them."""
         for name, weight, mean in zip(fragment.names, fragment.outer, self._wait(fragment)):
             weight.grad = mean
             self._norms[name] = float(mean.norm())
@@ -328,8 +326,8 @@ class LocalUpdates:
 
     def finish(self) -> None:
         """Ends the training. It averages every fragment once more, gives every rank's model the outer weights and the buffers of
-        rank 0, and calls close(). Every rank calls it after the same number of steps. RankLost if another rank fails; Error if the
-        job has ended before."""
+        rank 0, and calls close(). Every rank calls it after the same number of steps. Raises RankLost if another rank fails, and
+        Error if the job has ended before."""
         with self._ending():
             self._require_steps()
             for fragment in self._fragments:
@@ -349,7 +347,7 @@ class LocalUpdates:
 
     def statistics(self) -> Dict[str, float]:
         """Residuals of the differences that this rank has sent, by parameter: the norm of each over the norm of the mean that
-        arrived last. Waits for fragments that are being averaged. Error if the job has ended."""
+        arrived last. Waits for fragments that are being averaged. Raises Error if the job has ended."""
         if self._failure is not None:
             raise self._failure
         self._drop_under_way()
@@ -359,8 +357,8 @@ class LocalUpdates:
         """State of this rank's training, besides the model and its optimizer: outer weights, the outer optimizer's state, the
         number of steps, residuals, and the means of fragments that are being averaged, for which it waits. It is a dictionary of
         tensors, numbers and texts. Each rank puts it, with its own model and optimizer, into its own checkpoint, all after the same
-        step. A job that resumes from these computes the same bits as one without interruption. RankLost if another rank fails,
-        Error if the job has ended."""
+        step. A job that resumes from these computes the same bits as one without interruption. Raises RankLost if another rank
+        fails, and Error if the job has ended."""
         with self._ending():
             means = {number: [mean.clone() for mean in self._wait(fragment)]
                      for number, fragment in enumerate(self._fragments) if fragment.means is not None}
@@ -375,7 +373,7 @@ class LocalUpdates:
 
         state  dictionary that state_dict() returned, on any device
 
-        InvalidRequest for the state of another job, which changes nothing."""
+        Raises InvalidRequest for the state of a different job, and changes nothing then."""
         if self._failure is not None:
             raise self._failure
         self._check(state)
@@ -457,7 +455,8 @@ class LocalUpdates:
 
 
 def _module_of(model: Any) -> torch.nn.Module:
-    """Returns the module itself, also of one that torch.compile wraps. InvalidRequest for one that local updates cannot train."""
+    """Returns the module itself, also if torch.compile wraps it. Raises InvalidRequest for a module that local updates cannot
+    train."""
     while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
         model = model._modules["_orig_mod"]
     asked = f"{_CALLER} takes a plain torch.nn.Module, got {type(model).__name__}"
@@ -477,7 +476,7 @@ def _module_of(model: Any) -> torch.nn.Module:
 
 
 def _optimizers_of(given: Any) -> List[torch.optim.Optimizer]:
-    """Optimizers as a list. InvalidRequest for an empty list, and for an optimizer that averages weights itself."""
+    """Optimizers as a list. Raises InvalidRequest for an empty list, and for an optimizer that averages weights itself."""
     optimizers = list(given) if isinstance(given, (list, tuple)) else [given]
     for one in optimizers:
         if any(parent.__module__.startswith("torch.distributed.") for parent in type(one).__mro__):
@@ -496,7 +495,8 @@ def _explained(lost: RankLost) -> RankLost:
 
 
 def _trained_by(model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Dict[str, torch.nn.Parameter]:
-    """Parameters that local updates average, by name, in the order of the model. InvalidRequest if the optimizers lack one."""
+    """Parameters that local updates average, by name, in the order of the model. Raises InvalidRequest if no optimizer has one of
+    them."""
     parameters = {name: parameter for name, parameter in model.named_parameters()
                   if parameter.requires_grad and parameter.numel() > 0}
     if not parameters:

@@ -1,4 +1,4 @@
-"""Measures the memory traffic of computation on the host, by its slowdown beside a copy."""
+"""Measures the memory traffic of computation on the host, by its slowdown while memory is copied."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ from typing import List
 _BUFFER = 64 << 20
 #: Duration of a measurement of copies alone, in seconds.
 _ALONE_S = 0.3
-#: Slowdown beside a copy up to which memory has room for both.
+#: Slowdown up to which memory counts as having room for both computation and copy.
 _NOT_SLOWED = 1.02
 
 
@@ -55,7 +55,7 @@ def _bandwidth(threads: int) -> float:
 
 
 class MemoryProbe:
-    """Runs a copy beside every second step. ValueError if no core is left for it."""
+    """Runs a copy during every second step. Raises ValueError if no core is left for it."""
 
     def __init__(self, computing_threads: int) -> None:
         cores = len(os.sched_getaffinity(0))

@@ -14,9 +14,9 @@ from hipress._style import Picture, pyplot
 #: Defaults of a request's members.
 DEFAULTS = {"profile": "a100-25g", "nnodes": 8, "network": "port"}
 SIZES = [4096 * 2 ** power for power in range(21)]
-#: Lines of a topology have one colour, those of raw tensors are solid.
+#: Colours of the topologies' lines. Lines of raw tensors are solid.
 TOPOLOGIES = {"chain": "#0072b2", "binomial": "#d55e00", "scatter_allgather": "#009e73"}
-#: A factor of 2 ** (1/4) each, from 0.05 % to 1.
+#: Densities from 0.05 % to 1, by factors of 2 ** (1/4).
 DENSITIES = [2 ** (-step / 4) for step in range(44, -1, -1)]
 PACKINGS = {0: "8 bytes an entry", 1: "indices by gaps", 2: "indices by gaps, values in fp16"}
 DENSE = {"none": ("fp32 ring", "-"), "fp16": ("fp16 ring", "--")}
@@ -32,27 +32,30 @@ def _panel(title: str, x: str, y: str) -> Tuple[Any, Any]:
 
 
 def _asked(request: Mapping[str, Any]) -> Dict[str, Any]:
-    """Answer of one request. A picture takes hundreds of them, so warnings of options without effect are left out."""
+    """Returns the answer to a request. A picture needs hundreds of requests, so warnings about options without effect are left
+    out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HipressWarning)
         return answer(request)
 
 
 def times_of_broadcasts(size: int, algorithm: str, members: Mapping[str, Any]) -> Dict[Tuple[str, str], float]:
-    """Seconds by (topology, codec); without those that the planner found to be slower than another, whatever their count."""
+    """Seconds of broadcasts by (topology, codec). A pair is left out if the planner found that a different pair is faster, whatever
+    the first pair's chunk count."""
     times = {}
     for topology, codecs in itertools.product(TOPOLOGIES, dict.fromkeys(("none", algorithm))):
         made = _asked({"request": "plan", "job": "broadcast", "bytes": f"{size}B", "topology": topology, "algorithm": codecs,
                        **members})
         for choice in made["choices"]:
-            if choice.get("proven", True):  # else another was faster, and not all counts were tried
+            if choice.get("proven", True):  # otherwise a different pair was faster before all counts were tried
                 times[choice["topology"], choice["algorithm"]] = choice["predicted_s"]
     return times
 
 
 def break_even(sizes: Sequence[float], first: Sequence[float], second: Sequence[float]) -> Optional[float]:
-    """The size from which the first takes less time for good, between two sizes on a logarithmic scale; the least size if it
-    always does, None if it does not in the end. Infinite times are unknown ones, longer than the other's."""
+    """Size above which the first takes less time for good, between two sizes on a logarithmic scale. It is the least size if the
+    first always takes less time, and None if it does not at the largest size. Infinite times are unknown, but longer than the
+    other's."""
     faster = [a < b for a, b in zip(first, second)]
     if not faster[-1]:
         return None
@@ -66,7 +69,7 @@ def break_even(sizes: Sequence[float], first: Sequence[float], second: Sequence[
 
 
 def break_evens_of_broadcasts(sizes: Sequence[float], lines: Lines) -> List[str]:
-    """Chains against the trees, and compressed ones against raw ones."""
+    """Sentences about break-evens of chains against trees, and of compressed chains against raw ones."""
     raw = ("chain", "none")
     pairs = [(raw, ("binomial", "none")), (raw, ("scatter_allgather", "none"))]
     pairs += [((topology, codec), raw) for topology, codec in lines if codec != "none" and topology == "chain"]
@@ -80,8 +83,8 @@ def break_evens_of_broadcasts(sizes: Sequence[float], lines: Lines) -> List[str]
 
 
 def broadcasts(members: Mapping[str, Any], title: str = "") -> Picture:
-    """Times of broadcasts of 4 KiB to 4 GiB, fp32, each topology with its best chunk count, in units of S/B, which a link takes for
-    the tensor alone. `members` are of the plan's request; HipressError for a wrong one."""
+    """Draws the times of broadcasts of 4 KiB to 4 GiB in fp32, each topology with its best chunk count. The unit is S/B, the time
+    that a link takes for the tensor alone. `members` are members of the plan's request. Raises HipressError if one is wrong."""
     asked = {**DEFAULTS, **members}
     algorithm = str(asked.pop("algorithm", "fp16"))
     lines: Lines = {}
@@ -102,20 +105,21 @@ def broadcasts(members: Mapping[str, Any], title: str = "") -> Picture:
 
 
 def crossing(densities: Sequence[float], times: Sequence[float], level: float) -> Optional[float]:
-    """The density from which on the times stay above the level, as break_even() has it."""
+    """Density above which the times stay above the level, by the rules of break_even()."""
     return break_even(densities, [level] * len(times), times)
 
 
 def break_evens_of_densities(sparse: Mapping[int, Sequence[float]], dense: Mapping[str, float]) -> List[str]:
-    """From which density on each ring is faster than each packing."""
+    """Sentences about the densities above which each ring is faster than each packing."""
     found = {(packing, plan): crossing(DENSITIES, times, dense[plan]) for packing, times in sparse.items() for plan in dense}
     return [f"packing={packing}: the {DENSE[plan][0]} is faster {'at no density' if at is None else f'from density {at:.3g} on'}"
             for (packing, plan), at in found.items()]
 
 
 def densities(members: Mapping[str, Any], title: str = "") -> Picture:
-    """Times of a sparse all-gather of one gradient by density, beside dense rings, with each packing of entries. `members` are of the
-    simulation's request, and `elements` of the gradient; HipressError for a wrong one."""
+    """Draws the time of a sparse all-gather of one gradient over the density, with each packing of entries, and the times of dense
+    rings. `members` are members of the simulation's request, and `elements`, the gradient's size. Raises HipressError if one is
+    wrong."""
     asked = {**DEFAULTS, **members}
     elements = int(asked.pop("elements", 2 ** 24))
     with tempfile.TemporaryDirectory() as folder:

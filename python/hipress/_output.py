@@ -19,8 +19,8 @@ PATIENCE_S = 10.0
 @contextlib.contextmanager
 def replacing(path: _Path) -> Iterator[pathlib.Path]:
     """Yields a new file beside `path` to write to, with an unpredictable name. When the block ends, it takes the place, the mode
-    and, where permitted, the owner of `path`; after an exception it is removed. A symbolic link stays, and its target is
-    replaced. A device or pipe is written to directly. OSError if the file cannot be written."""
+    and, where permitted, the owner of `path`; after an exception it is removed. A symbolic link stays, and its target is replaced.
+    A device or pipe is written to directly. Raises OSError if the file cannot be written."""
     target, old = _target(path)
     if old is not None and not stat.S_ISREG(old.st_mode):
         number = _opened(target, old)
@@ -64,8 +64,8 @@ def require_writable(path: _Path) -> None:
 
 
 def without_links(path: _Path) -> Tuple[str, Optional[os.stat_result]]:
-    """Resolves the links of a path. Returns the target and its status, None if there is no file. PermissionError for a link that
-    another user has put into a folder that everybody may write to."""
+    """Resolves the links of a path. Returns the target and its status, None if there is no file. Raises PermissionError for a link
+    that another user has put into a folder that everybody may write to."""
     at, rest, links, status = "", os.fspath(path), 0, None
     while rest:
         part, slash, rest = rest.partition("/")

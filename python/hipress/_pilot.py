@@ -24,7 +24,7 @@ from hipress._library import Gradient
 from hipress._pilot_file import Row
 
 _Path = Union[str, "os.PathLike[str]"]
-#: Plan that others are compared with.
+#: Plan that all others are compared with.
 DDP = "none"
 #: Steps of the run that repeats the first, and the largest relative difference of their losses.
 _REPEATED_STEPS, _REPEATED_WITHIN = 20, 1e-3
@@ -165,8 +165,8 @@ class _Process:
             return 0
 
     def result(self) -> Row:
-        """Result of the run. Error, with the end of its output, if it failed; InvalidRequest for a script that cannot be
-        piloted."""
+        """Result of the run. Raises Error, with the end of the run's output, if the run failed, and InvalidRequest for a script
+        that cannot be piloted."""
         try:
             told = json.loads((self._folder / "result.json").read_text())
         except FileNotFoundError:
@@ -200,7 +200,7 @@ class Pilot:
         self._said = time.monotonic()
 
     def _known(self) -> Row:
-        """Document of the file, with this pilot's keys. InvalidRequest if it is of another pilot."""
+        """Document of the file, with this pilot's keys. Raises InvalidRequest if the file belongs to a different pilot."""
         key, found = self._request.key(), _pilot_file.read(self._request.output)
         for name, value in key.items():
             if found and found.get(name) != value:
@@ -257,7 +257,7 @@ class Pilot:
         self._say(f"{what}; {_duration(left)} left")
 
     def _keep(self, task: _Task, result: Row) -> None:
-        """Adds a finished run to the file. InvalidRequest if it shows that the script cannot be piloted."""
+        """Adds a finished run to the file. Raises InvalidRequest if it shows that the script cannot be piloted."""
         self._processes = result["processes"]
         if task.plan == DDP and result["diverged"]:
             raise InvalidRequest(f"{task.named}: plain DDP diverges or its loss does not fall, so no plan can be compared "
@@ -282,7 +282,7 @@ class Pilot:
         return next((row for row in self._document["plans"] if (row["plan"], row["seed"]) == (plan, seed)), None)
 
     def _repeat(self, again: List[float]) -> Row:
-        """Compares two runs of `none`: row with the number of steps and the largest relative difference of the losses.
+        """Compares two runs of `none`: row with the number of steps and the largest relative difference of the losses. Raises
         InvalidRequest if it is more than rounding."""
         first = self._losses(DDP, 1)["loss"]
         apart = [abs(one - other) / max(abs(one), abs(other), 1e-30) for one, other in zip(first, again)]

@@ -37,8 +37,8 @@ def write(path: _Path, document: Row) -> None:
 
 
 def read(path: _Path) -> Row:
-    """Reads the document of a file that write() wrote; empty if there is no file. InvalidRequest, with file and line, for any
-    other file."""
+    """Reads the document of a file that write() wrote; empty if there is no file. Raises InvalidRequest, with file and line, for
+    any other file."""
     document: Row = {}
     try:
         with open(path, encoding="utf-8") as file:

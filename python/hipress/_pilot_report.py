@@ -21,8 +21,8 @@ class PilotFunction:
     is_module  true if the script is the name of a module
     say        function that receives lines about the runs and the remaining time; default: no lines
 
-    InvalidRequest for a wrong argument and for a script that cannot be piloted, Error for a run that failed; finished runs are
-    kept in the output."""
+    Raises InvalidRequest for a wrong argument and for a script that cannot be piloted, and Error for a run that failed; finished
+    runs are kept in the output."""
 
     def __call__(self, script: Union[str, Sequence[str]], *, ranks: int, steps: int, plans: Sequence[str], seeds: int = 1,
                  output: Union[str, "os.PathLike[str]"] = "pilot.yaml", jobs: int = 1, is_module: bool = False,

@@ -31,7 +31,8 @@ from hipress._engine import Engine
 from hipress._library import CTensor, Gradient
 from hipress._steps_ratio import Divergence
 
-#: Offsets of seeds: of the script's own for each further seed of the pilot, and of the generators for each rank.
+#: Offsets that are added to the script's own seeds for each further seed of the pilot, and to the seeds of generators for each
+#: rank.
 _SEED_SHIFT, _RANK_SHIFT = 1_000_003, 7_919
 #: Steps at which errors are measured, as shares of all steps.
 _POINTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)

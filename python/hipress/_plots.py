@@ -48,7 +48,7 @@ def _broadcast(result: "Plan", ax: Any) -> "matplotlib.axes.Axes":
 
 def beside(result: "Simulation", others: Mapping[str, "Simulation"],
            ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """Draws the parts of the iterations of several plans beside each other."""
+    """Draws the parts of the iterations of several plans, with the plans side by side."""
     documents = {**{name: other.to_dict() for name, other in others.items()}, "this plan": result.to_dict()}
     return _time_pictures.breakdown(documents, "", ax).axes
 
@@ -66,7 +66,7 @@ def simulation(result: "Simulation", ax: Optional["matplotlib.axes.Axes"]) -> "m
 
 
 def _numeric_axis(result: "Sweep") -> str:
-    """Name of the numeric axis with the most values, the last of equals. ValueError if no numeric axis varies."""
+    """Name of the numeric axis with the most values, the last of equals. Raises ValueError if no numeric axis varies."""
     counts: Dict[str, int] = {}
     for name in result.varying():
         values = {row[name] for row in result}
@@ -78,7 +78,8 @@ def _numeric_axis(result: "Sweep") -> str:
 
 
 def sweep(result: "Sweep", x: Optional[str], y: str, ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """Draws one column over another, with a line for each combination of the other axes. ValueError for an unknown column."""
+    """Draws one column over another, with a line for each combination of the other axes. Raises ValueError for an unknown
+    column."""
     over = x if x is not None else _numeric_axis(result)
     for name in (over, y):
         if name not in result.columns:
@@ -102,7 +103,7 @@ def sweep(result: "Sweep", x: Optional[str], y: str, ax: Optional["matplotlib.ax
 
 
 def sweep_picture(result: "Sweep", kind: str) -> "matplotlib.axes.Axes":
-    """Draws a kind of picture of a sweep. ValueError for an unknown kind."""
+    """Draws a kind of picture of a sweep. Raises ValueError for an unknown kind."""
     drawn = KINDS[kind].of_sweep if kind in KINDS else None
     if drawn is None:
         known = ", ".join(name for name, row in KINDS.items() if row.of_sweep is not None)

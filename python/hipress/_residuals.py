@@ -24,8 +24,8 @@ _log = logging.getLogger("hipress")
 
 
 def ranges_of(pilot: _Path, plan: str) -> Ranges:
-    """Least and largest ratio of each gradient's residual that a pilot has measured under the plan, with a margin. InvalidRequest
-    if the file is of no pilot, or has no run of the plan."""
+    """Least and largest ratio of each gradient's residual that a pilot has measured under the plan, with a margin. Raises
+    InvalidRequest if the file is not a pilot's, or has no run of the plan."""
     document, pilot = _pilot_file.read(pilot), os.fspath(pilot)
     if not document:
         raise InvalidRequest(f"{pilot}: there is no such file: python -m hipress.pilot writes it")
@@ -42,8 +42,8 @@ def ranges_of(pilot: _Path, plan: str) -> Ranges:
 
 
 class ResidualLog:
-    """Counts steps, and logs the residuals that `held` returns once in `every` steps (0: never). Without ranges it does so only if
-    the logger hipress takes lines of level INFO, and otherwise costs nothing."""
+    """Counts steps, and logs the residuals that `held` returns once in `every` steps (0: never). Without ranges, it calls `held`
+    only if the logger hipress takes lines of level INFO; otherwise it costs nothing."""
 
     def __init__(self, held: Callable[[], Mapping[str, float]], every: int, ranges: Optional[Ranges] = None) -> None:
         self._held, self._ranges = held, ranges

@@ -79,9 +79,9 @@ class Plan(Result):
         self._page: Optional[str] = document.get("page")
 
     def save_html(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the plan's report, as argument `report` of plan() does: one HTML file with the verdict, the predicted timeline
-        and the plan, which a browser opens without a network. ValueError for broadcasts and compared schedules, which have no
-        report. OSError if the file cannot be written; no partial file is left."""
+        """Writes the plan's report, as argument `report` of plan() does: one HTML file with the verdict, the predicted timeline and
+        the plan, which a browser opens without a network. Raises ValueError for broadcasts and compared schedules, which have no
+        report. Raises OSError if the file cannot be written; no partial file is left."""
         if self._page is None:
             raise ValueError("there is no report of broadcasts and of schedules that are compared: save one of a plan that averages "
                              "gradients under schedule ddp")
@@ -113,15 +113,15 @@ class Plan(Result):
                         "p90_s": self.predicted_iteration_s_p90, "faster_than": None}]
 
     def to_frame(self) -> "pandas.DataFrame":
-        """records() as a pandas frame. ImportError without pandas."""
+        """records() as a pandas frame. Raises ImportError without pandas."""
         return _frame(self.records())
 
     def plot(self, ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.figure.Figure":
         """Draws the times of records() with their intervals, or for required bandwidths the utilisation over the bandwidth, into
-        `ax` or axes of their own, and returns their figure. ImportError without matplotlib.
+        `ax` or axes of their own, and returns their figure. Raises ImportError without matplotlib.
 
         kind  "break_even", for a plan with break_even: draws the speed-up by compression over the varied quantity, and the values
-              at which the verdict turns. ValueError for another kind or plan"""
+              at which the verdict turns. Raises ValueError for a different kind, or for a plan without break_even"""
         from hipress import _plots
 
         if kind not in (None, "break_even"):
@@ -153,14 +153,14 @@ class Simulation(Result):
                 for name in self.TIMES]
 
     def to_frame(self, key: Optional[str] = None) -> "pandas.DataFrame":
-        """Pandas frame of records(); with a key, of the list of that name, such as "critical_path" or "links". ImportError without
-        pandas."""
+        """Pandas frame of records(); with a key, of the list of that name, such as "critical_path" or "links". Raises ImportError
+        without pandas."""
         return _frame(self.records() if key is None else getattr(self, key))
 
     def plot(self, ax: Optional["matplotlib.axes.Axes"] = None,
              beside: Optional[Mapping[str, "Simulation"]] = None) -> "matplotlib.figure.Figure":
-        """Draws the critical path by kind of task into `ax` or axes of their own, and returns their figure. ImportError without
-        matplotlib.
+        """Draws the critical path by kind of task into `ax` or axes of their own, and returns their figure. Raises ImportError
+        without matplotlib.
 
         beside  simulations of other plans on the same machines by name, among them "ddp" and "ddp_fp16": draws the parts of each
                 iteration instead: computation, its slowdown by codecs and by transfers, and exposed communication. ValueError
@@ -199,25 +199,25 @@ class Sweep(Result):
                 if name in self.axes and len({row[place] for row in self.rows}) > 1]
 
     def to_frame(self) -> "pandas.DataFrame":
-        """Pandas frame of the rows. ImportError without pandas."""
+        """Pandas frame of the rows. Raises ImportError without pandas."""
         return _frame(self.rows, columns=self.columns)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the rows with their provenance. A name that ends in .csv selects CSV, with the provenance in lines that begin with
-        #; one that ends in .parquet a Parquet table, with the provenance in its metadata as "hipress". ValueError for another
-        ending, ImportError for Parquet without pyarrow, OSError if the file cannot be written."""
+        #; one that ends in .parquet a Parquet table, with the provenance in its metadata as "hipress". Raises ValueError for any
+        other ending, ImportError for Parquet without pyarrow, and OSError if the file cannot be written."""
         _tables.save(os.fspath(path), self.columns, self.rows, self.provenance)
 
     def plot(self, x: Optional[str] = None, y: str = "iteration_s",
              ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.figure.Figure":
         """Draws column `y` over column `x`, a line for each combination of the other axes, into `ax` or axes of their own, and
-        returns their figure. ImportError without matplotlib.
+        returns their figure. Raises ImportError without matplotlib.
 
         x     column; None: the numeric axis with the most values, the last of equals
         kind  picture of the whole sweep instead, for sweeps with the plans `ddp` and `ddp_fp16`: "speedup" over both, by bandwidth
               and nodes, with the break-even; "efficiency" of scaling over nodes; "breakdown" of iterations, a panel for each point
 
-        ValueError for unknown columns and kinds, and for sweeps that cannot be drawn."""
+        Raises ValueError for unknown columns and kinds, and for sweeps that cannot be drawn."""
         from hipress import _plots
 
         if kind is None:
@@ -228,7 +228,7 @@ class Sweep(Result):
 
 
 class Replay(Result):
-    """Result of replay(): measured times beside predicted ones. Ranks other than 0 of a job have no prediction."""
+    """Result of replay(): measured and predicted times. Ranks other than 0 of a job have no prediction."""
 
     verified: bool
     measured_iteration_s: Dict[str, float]
@@ -248,7 +248,7 @@ class Replay(Result):
         return [dict(kind) for kind in self.kinds]
 
     def to_frame(self) -> "pandas.DataFrame":
-        """records() as a pandas frame. ImportError without pandas."""
+        """records() as a pandas frame. Raises ImportError without pandas."""
         return _frame(self.records())
 
 
@@ -268,7 +268,7 @@ class Profile(Result):
         return [{"codec": name, **costs} for name, costs in self.codecs.items()]
 
     def to_frame(self) -> "pandas.DataFrame":
-        """records() as a pandas frame. ImportError without pandas."""
+        """records() as a pandas frame. Raises ImportError without pandas."""
         return _frame(self.records())
 
 
@@ -293,12 +293,12 @@ class Trace(Result):
         return [dict(step) for step in self.steps]
 
     def to_frame(self) -> "pandas.DataFrame":
-        """records() as a pandas frame. ImportError without pandas."""
+        """records() as a pandas frame. Raises ImportError without pandas."""
         return _frame(self.records())
 
     def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.figure.Figure":
         """Draws the steps, as computation, exposed communication and idle time, into `ax` or axes of their own, and returns their
-        figure. ImportError without matplotlib."""
+        figure. Raises ImportError without matplotlib."""
         from hipress import _plots
 
         return _plots.figure_of(_plots.trace(self, ax))

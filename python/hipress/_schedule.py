@@ -1,4 +1,4 @@
-"""Schedules of local updates: the fragment of a model that ranks average at the end of each step."""
+"""Schedules of local updates. A schedule says which fragment of the model ranks average at the end of which step."""
 
 import dataclasses
 import re
@@ -40,7 +40,7 @@ class LocalSchedule:
         return max(self.steps, self.fragments * self.every)
 
     def due(self, step: int) -> Optional[int]:
-        """Fragment whose turn is at the end of a step; steps count from 1. None if no fragment's is."""
+        """Fragment whose turn is at the end of a step; steps count from 1. None if no fragment has its turn then."""
         turns, rest = divmod((step - 1) % self.period + 1, self.every)
         return turns - 1 if rest == 0 and turns <= self.fragments else None
 
@@ -54,8 +54,8 @@ class LocalSchedule:
         return min(step % self.period // self.every, self.fragments)
 
     def fragments_of(self, names: Sequence[str]) -> List[List[str]]:
-        """Names of each fragment's parameters. `names` are those of all parameters, in the order of the model. InvalidRequest for
-        more fragments than layers."""
+        """Names of each fragment's parameters. `names` lists all parameters, in the order of the model. Raises InvalidRequest if
+        there are more fragments than layers."""
         layers = layers_of(names)
         if self.fragments > len(layers):
             raise InvalidRequest(f"schedule '{self}': the model has {len(layers)} layers, and a fragment has at least one: take "
@@ -81,7 +81,7 @@ def layers_of(names: Sequence[str]) -> List[List[str]]:
 
 def parse_schedule(text: str) -> LocalSchedule:
     """Parses a schedule such as "local(steps=100, fragments=4, every=25, pattern=strided, overlap=1)"; parameters that are left out
-    have their defaults. InvalidRequest for any other text."""
+    have their defaults. Raises InvalidRequest for any other text."""
     found = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
     if found is None or found[1] != "local":
         raise InvalidRequest(f"schedule '{text}' is none: give local(steps=100, fragments=4, overlap=1); parameters of local: "

@@ -28,7 +28,8 @@ class _Candidate:
         self.module, self.capture = module, capture
         self.called_variable = self.variable = _variable_of(module)
         self.calls = 0
-        self.wanted = {}  # parameters that its optimizers have, or that got a gradient with its own, and their variables, by id
+        # Wanted parameters with their variables, by id: those that its optimizers have, or that got a gradient in a pass with its own.
+        self.wanted = {}
         self.found = []  # parameters that got a gradient in the last backward pass and are not yet in `wanted`
         self.passes_with = {}  # number of shared backward passes, by other candidate
         self.refused = ""  # reason why it does not cover all wanted parameters
@@ -63,7 +64,7 @@ class _Candidate:
         try:
             self.capture.widen(whole)
             self.variable = _variable_of(whole)
-        except ValueError as error:  # a parameter's type is not one of models
+        except ValueError as error:  # a model file cannot express the type of a parameter
             self.refused = f": {error}"
 
     def is_trained_with(self, other, passes: int) -> bool:
@@ -91,7 +92,7 @@ class _Candidate:
 
 
 class _NoSuchModule(ValueError):
-    """Error: the requested module is not a trained one."""
+    """Error: the requested module is not one that is trained."""
 
 
 class Script:
@@ -108,7 +109,7 @@ class Script:
             candidate.capture.stop()
         self.optimizers = []
         self.candidates, self.refused = [], []
-        self.rank = None  # rank of this process, as of the last model that was found
+        self.rank = None  # rank of this process when the last model was found
         self.written = None  # candidate whose model file was written before the script's end
         self.claimed = False  # true if this process writes the file
         self.seen = weakref.WeakSet()
@@ -386,7 +387,7 @@ class Child:
 
 
 def execute(name: str, arguments: list, is_module: bool) -> None:
-    """Runs a script, or the module of that name, as python does. SystemExit if its exit status is not 0."""
+    """Runs a script, or the module of that name, as python does. Raises SystemExit if its exit status is not 0."""
     sys.argv = [name, *arguments]
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(name))

@@ -209,8 +209,8 @@ class Reduction(_Collective):
         self._unit.reductions += 1
         if messages.within is None:
             return self._exchange(algorithm, output, gradient, group, divisor, _OWN, step)
-        # Neighbours first add the shards of all ranks with the same place in their neighbourhoods; then each sends the sums to
-        # these.
+        # Neighbours first add the shards of all ranks with the same place in their neighbourhoods. Then each sends its sums to
+        # these ranks.
         size, shard = messages.within.size(), output.numel()
         ordered = gradient.view(-1, size, shard).transpose(0, 1).reshape(-1)
         partial = torch.empty(gradient.numel() // size, dtype=torch.float32, device=output.device)
@@ -273,8 +273,8 @@ def _exchanged(slots: torch.Tensor, sizes: List[int], device: torch.device, grou
 
 
 def _divisor_of(op: Any, ranks: int) -> float:
-    """Divisor of a sum. FSDP requests means, sums, and sums of products with a factor (set_gradient_divide_factor). InvalidRequest
-    for any other operation."""
+    """Divisor of a sum. FSDP requests means, sums, and sums of products with a factor (set_gradient_divide_factor). Raises
+    InvalidRequest for any other operation."""
     if op == dist.ReduceOp.AVG:
         return float(ranks)
     if op == dist.ReduceOp.SUM:

@@ -25,7 +25,8 @@ def saved(save: Callable[[str], object]) -> torch.Tensor:
 
 
 def restore(state: torch.Tensor, load: Callable[[str], object]) -> None:
-    """Has the library read the bytes that saved() returned. Raises InvalidRequest for any others, which change nothing."""
+    """Makes the library read the bytes that saved() returned. Raises InvalidRequest for any other bytes, and changes nothing
+    then."""
     with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
         path = os.path.join(folder, "state")
         pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())

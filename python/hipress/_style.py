@@ -27,7 +27,7 @@ class PictureError(ValueError):
 
 @dataclasses.dataclass
 class Picture:
-    """Drawn figure of matplotlib, the axes of its first panel, and its statements in words, a sentence each."""
+    """Figure that matplotlib has drawn, with the axes of its first panel and its statements in words, a sentence each."""
 
     figure: Any
     axes: Any
@@ -35,7 +35,7 @@ class Picture:
 
 
 def pyplot() -> Any:
-    """Imports matplotlib.pyplot. ImportError without it; the message says what to install."""
+    """Imports matplotlib.pyplot. Raises ImportError without it; the message says what to install."""
     try:
         import matplotlib.pyplot
     except ImportError as error:
@@ -45,13 +45,13 @@ def pyplot() -> Any:
 
 
 def into_files() -> None:
-    """Draws without a display from now on. ImportError as pyplot()."""
+    """Makes matplotlib draw without a display from now on. Raises ImportError as pyplot() does."""
     pyplot().switch_backend("Agg")
 
 
 def form_of(path: Union[str, "os.PathLike[str]"]) -> str:
-    """The form that the suffix of a picture's name says, as "png". PictureError if matplotlib writes no such; ImportError without
-    matplotlib."""
+    """Form of a picture by the suffix of its path, such as "png". Raises PictureError if matplotlib does not write this form, and
+    ImportError without matplotlib."""
     pyplot()
     from matplotlib.backend_bases import FigureCanvasBase
 
@@ -62,11 +62,12 @@ def form_of(path: Union[str, "os.PathLike[str]"]) -> str:
 
 
 def save(figure: Any, path: Union[str, "os.PathLike[str]"], dpi: int = 120) -> None:
-    """Writes the figure whole or not at all, and closes it. PictureError as form_of(), OSError if it cannot be written."""
+    """Writes the figure whole or not at all, and closes it. Raises PictureError or ImportError as form_of() does, and OSError if
+    the file cannot be written."""
     import matplotlib
 
     form = form_of(path)
-    # Texts of an SVG stay texts, and equal pictures are equal files.
+    # Texts of an SVG stay texts, and equal pictures give equal files.
     with replacing(path) as temporary, matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "hipress"}):
         figure.savefig(temporary, dpi=dpi, format=form, **({"metadata": {"Date": None}} if form == "svg" else {}))
     pyplot().close(figure)
@@ -98,7 +99,8 @@ def across(panels: int) -> int:
 
 
 def grid(panels: int, width: float, height: float, columns: Optional[int] = None, **options: Any) -> Tuple[Any, Any]:
-    """Makes a figure and a table of axes for a number of panels, each `width` by `height` inches; axes beyond them are empty."""
+    """Makes a figure for a number of panels, each `width` by `height` inches. Returns it with a table of axes, of which those
+    beyond the last panel stay empty."""
     columns = columns or across(panels)
     rows = math.ceil(panels / columns)
     figure, axes = pyplot().subplots(rows, columns, squeeze=False, layout="constrained",
@@ -109,7 +111,7 @@ def grid(panels: int, width: float, height: float, columns: Optional[int] = None
 
 
 def set_title(figure: Any, title: str) -> None:
-    """Sets a title above all panels, with line breaks; "": no title."""
+    """Sets a title above all panels, with line breaks where it is too long; "": no title."""
     if title:
         lines = textwrap.wrap(title, int(11 * figure.get_size_inches()[0]))
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=11)

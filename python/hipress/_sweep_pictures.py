@@ -27,7 +27,7 @@ FINE = 12
 
 def speedup(rows: Sequence[Row], title: str = "") -> Picture:
     """Draws the speed-up of every plan over `ddp` and over `ddp_fp16`: maps over bandwidth and nodes with the break-even and its
-    band, or lines if only one numeric axis varies. PictureError without these two plans, or without any other."""
+    band, or lines if only one numeric axis varies. Raises PictureError without these two plans, or without any other."""
     require_baselines([row["plan"] for row in rows], REMEDY)
     if all(row["plan"] in BASELINES for row in rows):
         raise PictureError("there is no plan beside ddp and ddp_fp16: add `best` to axis `plan` of the sweep and sweep again")
@@ -54,8 +54,8 @@ def describe(over: str) -> str:
 
 
 def maps_of(rows: Sequence[Row], over: Sequence[str]) -> Dict[str, Dict[Place, Value]]:
-    """Panels of maps, {title: {(bandwidth, nodes): speed-up}}. Plans compared with are beside each other; other axes that vary go
-    downwards."""
+    """Panels of maps, {title: {(bandwidth, nodes): speed-up}}. Panels for different compared plans are side by side; panels for
+    other axes that vary are below each other."""
     several = len(over) > 1
     compared = [(base, [(row, value) for row, value in speedups(rows, base) if not several or row["plan"] not in BASELINES])
                 for base in over]
@@ -289,7 +289,7 @@ def few_bandwidths(rows: Sequence[Row]) -> Tuple[List[Row], List[str]]:
 
 
 def efficiency(rows: Sequence[Row], title: str = "") -> Picture:
-    """Draws the scaling efficiency of every plan over the number of nodes, with the ideal. PictureError without `ddp` and
+    """Draws the scaling efficiency of every plan over the number of nodes, with the ideal. Raises PictureError without `ddp` and
     `ddp_fp16`."""
     require_baselines([row["plan"] for row in rows], REMEDY)
     rows, said = few_bandwidths(rows)

@@ -17,7 +17,7 @@ SERIES = ("plan", "algorithm", "rank", "ratio", "partitions", "schedule", "steps
 PLAIN = ("model", "topology", "algorithm", "plan")
 #: Default values, which titles leave out.
 USUAL = {"schedule": "ddp"}
-#: Possible x axes of lines, of which the first that varies is taken: label, and factor from the column's unit to the label's.
+#: Possible x axes of lines, of which the first that varies is used: label, and factor from the column's unit to the label's.
 LINE_AXES = {"bandwidth_bytes_per_s": ("bandwidth, Gbit/s", 8e-9), "nodes": ("nodes", 1.0),
              "latency_s": ("latency, us", 1e6), "overhead_s": ("overhead, us", 1e6),
              "compute_speed": ("speed of computation", 1.0), "compute_time_s": ("computation, ms", 1e3),
@@ -149,8 +149,8 @@ def ratio(base: Value, other: Value, share: float) -> Value:
 
 
 def speedups(rows: Sequence[Row], over: str) -> List[Tuple[Row, Value]]:
-    """Rows with their speed-up over a plan at the same point, without that plan's own rows. `none` is every gradient alone, and
-    keeps all rows. PictureError if the sweep lacks the plan, or has it not at every point."""
+    """Rows with their speed-up over a plan at the same point, without that plan's own rows. Plan `none` sends every gradient alone
+    and leaves no rows out. Raises PictureError if the sweep lacks the plan at a point."""
     if over == "none":
         return [(row, Value(*[float(row["speedup"])] * 3)) for row in rows]
     if over == "ddp" and all(row.get("speedup_over_ddp") for row in rows):

@@ -50,8 +50,8 @@ def _write_parquet(path: pathlib.Path, columns: List[str], rows: List[List[Any]]
 
 
 def save(path: str, columns: List[str], rows: List[List[Any]], provenance: List[str]) -> None:
-    """Writes CSV or Parquet, by the name's ending; see Sweep.save(). ValueError for another ending, ImportError for Parquet without
-    pyarrow."""
+    """Writes CSV or Parquet, by the name's ending; see Sweep.save(). Raises ValueError for any other ending, and ImportError for
+    Parquet without pyarrow."""
     ending = os.path.splitext(path)[1].lower()
     writers = {".csv": _write_csv, ".parquet": _write_parquet}
     if ending not in writers:

@@ -1,4 +1,4 @@
-"""Pictures of times: parts of an iteration, plans beside each other, required bandwidths, and predictions beside measurements."""
+"""Pictures of times: parts of an iteration for several plans, required bandwidths, and predictions compared with measurements."""
 
 import dataclasses
 import pathlib
@@ -35,7 +35,8 @@ class Split:
 
 
 def split_of(plan: str, document: Mapping[str, Any]) -> Split:
-    """Split of a document of hipress-sim, or of a row of a sweep, which lacks the slowdown. PictureError for another document."""
+    """Split of a document of hipress-sim, or of a row of a sweep, which lacks the slowdown. Raises PictureError if the document is
+    of a different kind."""
     try:
         slowdown = document.get("slowdown") or {}
         slowed = {key: float(slowdown.get(key, 0.0)) for key in PARTS if key.endswith("_s")}
@@ -63,7 +64,8 @@ def breakdown_of_rows(rows: Sequence[Row], title: str = "") -> Picture:
 
 
 def breakdown(documents: Mapping[str, Mapping[str, Any]], title: str = "", axes: Optional[Any] = None) -> Picture:
-    """Draws the parts of iterations of simulations, given by the names of their plans. PictureError without the baselines."""
+    """Draws the parts of iterations of simulations, given by the names of their plans. Raises PictureError without the
+    baselines."""
     require_baselines(list(documents), "simulate {missing} on the same machines, and give what that answers under its name")
     splits = [split_of(plan, document) for plan, document in documents.items()]
     return breakdown_picture({"": splits}, title or f"Iteration: {machines_of(documents)}", axes)
@@ -160,7 +162,8 @@ def look_of_bar(plan: str) -> Tuple[str, str]:
 
 
 def times_of_plan(document: Mapping[str, Any], title: str = "") -> Picture:
-    """Draws the times in the JSON of hipress-plan. PictureError for another document, or one without the baselines."""
+    """Draws the times in the JSON of hipress-plan. Raises PictureError if the document is of a different kind, or lacks the
+    baselines."""
     try:
         rows = [{"plan": name, "iteration_s": time, "p10_s": document["baselines_p10"][name],
                  "p90_s": document["baselines_p90"][name]} for name, time in (document["baselines"] or {}).items()]
@@ -184,8 +187,8 @@ Required = Tuple[float, Optional[float], Optional[float], Optional[float]]
 
 
 def curves_of(document: Mapping[str, Any]) -> Dict[Tuple[str, str], List[Required]]:
-    """Points of the curve of each (schedule, algorithm), in the order of the request. PictureError for another document, and if no
-    bandwidth is enough for any point."""
+    """Points of the curve of each (schedule, algorithm), in the order of the request. Raises PictureError if the document is of a
+    different kind, or if no bandwidth is enough for any point."""
     curves: Dict[Tuple[str, str], List[Required]] = {}
     try:
         for row in document["required_bandwidth"]:
@@ -286,7 +289,7 @@ class Compared:
 
 def compared(case: Mapping[str, Any]) -> Compared:
     """Reads a case of the demo's results.json, a row of a validation's cases.csv or of its JSON, or a report of hipress-exec.
-    PictureError for anything else."""
+    Raises PictureError for any other document."""
     try:
         if "measured_iteration_s" in case:
             measured = case["measured_iteration_s"]
@@ -307,7 +310,7 @@ def compared(case: Mapping[str, Any]) -> Compared:
 
 
 def exposed_of(case: Mapping[str, Any]) -> Optional[Compared]:
-    """The exposed communication of a case of a validation; None where it tells none, or nothing showed."""
+    """Exposed communication of a validation's case; None if the case lacks it, or if nothing was exposed."""
     measured_s, predicted_s = (float(case.get(f"exposed_{kind}_s") or 0) for kind in ("measured", "predicted"))
     if min(measured_s, predicted_s) <= 0:
         return None
@@ -320,7 +323,7 @@ def label_of_case(case: Mapping[str, Any]) -> str:
 
 
 def title_of_cases(cases: Sequence[Mapping[str, Any]]) -> str:
-    """Title: the models, nodes, networks and rates of the cases, each if there are at most four."""
+    """Title with the models, nodes, networks and rates of the cases. A kind with more than four values is left out."""
     parts = []
     for key, unit in (("model", ""), ("nnodes", " nodes"), ("network", ""), ("rate", " Mbit/s")):
         values = list(dict.fromkeys(str(case[key]) for case in cases if case.get(key)))
@@ -332,8 +335,9 @@ def title_of_cases(cases: Sequence[Mapping[str, Any]]) -> str:
 
 
 def measured(cases: Sequence[Mapping[str, Any]], title: str = "") -> Picture:
-    """Predicted over measured iterations with their intervals, a panel for each topology: hollow where the interval does not hold
-    what was measured, or is too uncertain. Of a validation, a panel for exposed communication, whose interval nothing tells."""
+    """Draws predicted over measured iterations with their intervals, with a panel for each topology. A point is hollow if the
+    interval does not contain the measurement, or is too uncertain. For a validation, a further panel has exposed communication,
+    without intervals."""
     points = [compared(case) for case in cases]
     if not points:
         raise PictureError("there are no cases")
@@ -390,7 +394,7 @@ def scatter(axes: Any, points: Sequence[Compared], title: str, all_points: Seque
 
 
 def draw_compared(axes: Any, points: Sequence[Compared], style: Mapping[str, Any], label: str) -> None:
-    """Draws the points of one label; hollow for the label "_", which legends leave out."""
+    """Draws the points of one label. Those of the label "_", which legends leave out, are hollow."""
     if not points:
         return
 

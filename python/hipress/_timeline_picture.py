@@ -1,6 +1,6 @@
-"""The picture of a trace: one panel per timeline, in it one lane per node and resource, tasks coloured by kind. An egress lane is
-filled while any message is under way; a node has a lane for the link between its GPUs where something goes over it, and of sharded
-training two for its gathers and reductions instead of egress."""
+"""Picture of a trace, with a panel for each timeline and a lane for each node and resource; tasks are coloured by kind. An egress
+lane is filled while any message is under way. A node has a lane for the link between its GPUs only if tasks use that link. In
+sharded training, a lane for gathers and one for reductions replace the egress lane."""
 
 import collections
 import re
@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from hipress._style import Picture, PictureError, grid, set_title
 
-#: Resources that are drawn, by their names in the trace, and what their lanes are called.
+#: Resources that are drawn: their names in the trace, and the labels of their lanes.
 RESOURCES = {"compute": "compute", "codec": "codec", "egress": "egress", "gather": "gathers", "reduce": "reductions",
              "local": "GPU link"}
-#: Those without which a node is drawn too, where nothing ever happens on them.
+#: Resources whose lanes are left out on a node on which they are never used.
 OPTIONAL = {"gather", "reduce", "local"}
-#: Resources that replace egress: a trace with these has no slices there.
+#: Resources that replace egress: a trace that has them has no slices on egress.
 OF_SHARDS = {"gather", "reduce"}
 #: Okabe and Ito's palette, which colour-blind readers can tell apart.
 COLOURS = {"Forward": "#999999", "Backward": "#bbbbbb", "Encode": "#d55e00", "Decode": "#56b4e9", "Merge": "#009e73", "Send": "#0072b2",
@@ -25,24 +25,24 @@ Lanes = Mapping[Tuple[int, str], List[Tuple[str, float, float]]]
 
 
 def subject(trace: Mapping[str, Any]) -> str:
-    """"vgg19: plan secopa, ring, N = 4", or "" where the trace does not say."""
+    """Title such as "vgg19: plan secopa, ring, N = 4"; empty if the trace does not have these data."""
     about = trace.get("otherData", {})
     return ": ".join(str(about[key]) for key in ("model", "plan") if about.get(key))
 
 
 def resources_of(timelines: Mapping[str, Lanes]) -> List[str]:
-    """The resources that have lanes."""
+    """Resources that have lanes."""
     used = {resource for lanes in timelines.values() for _, resource in lanes}
     optional = OPTIONAL | {"egress"} if used & OF_SHARDS else OPTIONAL
     return [resource for resource in RESOURCES if resource in used or resource not in optional]
 
 
 def timelines_of(trace: Mapping[str, Any]) -> Dict[str, Lanes]:
-    """The drawn slices of a trace, by the timeline's title. The threads of one resource ("egress", "egress 2") come together.
-    PictureError for what is no trace of ours."""
+    """Drawn slices of a trace, by the timeline's title. Slices of the threads of one resource ("egress", "egress 2") are joined.
+    Raises PictureError if this is not a trace that HiPress wrote."""
     try:
         found = _slices(trace["traceEvents"])
-    except (AttributeError, KeyError, TypeError, ValueError):  # events of another form, or other names
+    except (AttributeError, KeyError, TypeError, ValueError):  # events of a different form, or with different names
         found = {}
     if not found:
         raise PictureError("is no trace that hipress-sim or hipress-exec wrote with --trace")
@@ -84,7 +84,7 @@ def _draw_timeline(axes: Any, title: str, lanes: Lanes, nodes: Sequence[int], re
 
 
 def timeline(trace: Mapping[str, Any], title: str = "") -> Picture:
-    """All timelines of a trace above each other, on one scale of time."""
+    """Draws all timelines of a trace below each other, on one scale of time."""
     timelines = timelines_of(trace)
     nodes = sorted({node for lanes in timelines.values() for node, _ in lanes})
     resources = resources_of(timelines)

@@ -9,7 +9,7 @@ import torch
 
 
 def held_by(optimizers: Iterable[Any]) -> List[torch.nn.Parameter]:
-    """Parameters that optimizers of PyTorch, or with the same `param_groups`, train. Each is listed once."""
+    """Parameters that optimizers train: those of PyTorch, and others with the same `param_groups`. Each is listed once."""
     found: Dict[int, torch.nn.Parameter] = {}
     for optimizer in optimizers:
         for group in getattr(optimizer, "param_groups", None) or ():

@@ -69,7 +69,8 @@ def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *,
     seed  seed of these random gradients
 
     Restores gradients, buffers such as the statistics of batch normalisation, the random generators of torch, Python and numpy, and the
-    state of compression. InvalidRequest if the model has no hook, or the step computes no gradient; RankLost if another rank fails."""
+    state of compression. Raises InvalidRequest if the model has no hook or the step computes no gradient, and RankLost if another
+    rank fails."""
     model = _ddp.unwrapped(ddp, "hipress.verify")
     _arguments.whole("seed", seed, least=0, most=(1 << 32) - 1)
     hook = _ddp.hook_of(model)
@@ -120,7 +121,7 @@ def _undone(ddp: torch.nn.parallel.DistributedDataParallel) -> Iterator[None]:
 
 def _local_gradients(ddp: torch.nn.parallel.DistributedDataParallel, parameters: Dict[str, torch.nn.Parameter],
                      gradients: List[Any], step: Optional[Callable[[], object]], seed: int) -> List[torch.Tensor]:
-    """Gradients of this rank in the engine's order, each in its own memory. InvalidRequest if the step computes none."""
+    """Gradients of this rank in the engine's order, each in its own memory. Raises InvalidRequest if the step computes none."""
     if step is None:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + dist.get_rank(ddp.process_group))
         return [torch.randn(gradient.shape, generator=generator).to(parameters[gradient.name]) for gradient in gradients]

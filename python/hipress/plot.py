@@ -4,22 +4,21 @@ usage: plot.py KIND FILE... --output PICTURE [--over PLAN] [--title TEXT] [COLUM
        plot.py SWEEP.csv PICTURE [over=PLAN] [COLUMN=VALUE ...]
        plot.py REQUIRED.json [REQUIRED.json ...] PICTURE
 
-KIND, and what it is drawn of:
-{kinds}
+KIND is one of these, each with its input: {kinds}
 
-PICTURE ends in .png, .svg or .pdf. Files of JSON may have a name, NAME=FILE.json, else it is that of the file; curves of
-files with one name come into one panel. COLUMN=VALUE keeps only those rows of a CSV, for sweeps that vary more than fits one
-picture; baselines stay, whatever is said of plans:
+PICTURE ends in .png, .svg or .pdf. NAME=FILE.json gives a JSON file a name; by default the file's own name is used. Curves of files
+with the same name are drawn in one panel. COLUMN=VALUE keeps only the rows of a CSV with that value, for sweeps that vary more than
+fits one picture. Conditions on plans do not drop baselines:
 
     plot.py speedup sweep.csv --output s.svg model=vgg19 plan=best
     plot.py breakdown ddp=a.json ddp_fp16=b.json "best, ring=c.json" --output b.png
 
-Speed-ups are maps with a panel for each model, topology, algorithm and whatever else the sweep varies; a black line parts
-what is faster by more than 0.5 % from what is not, and hatched is where it lies in 8 cases of 10. Where bandwidth or nodes
-has one value, lines instead, one per plan and algorithm, and what is printed is where each of them ceases to pay (its
-break-even). --over says over which plan, in place of ddp and ddp_fp16: none (every gradient alone), or any plan that the
-sweep has, such as best_uncompressed. The second form of the command draws speed-ups over `none` and needs no ddp; the
-third is the kind `required`. Exit status 2 if the request or a file is wrong, 1 if a package or the library is missing.
+Speed-ups are drawn as maps, with a panel for each model, topology, algorithm and further axis that the sweep varies. A black line
+separates points that are faster by more than 0.5 % from the others; in 8 cases of 10, it lies in the hatched band. If bandwidth or
+nodes has only one value, lines replace the maps, one for each plan and algorithm, and the command prints where each line ceases to
+pay (its break-even). --over names the plan to compare with instead of ddp and ddp_fp16: none (every gradient alone), or any plan of
+the sweep, such as best_uncompressed. The second form of the command draws speed-ups over `none` and needs no ddp. The third form is
+the kind `required`. Exit status 2 if the request or a file is wrong, 1 if a package or the library is missing.
 """
 
 import argparse
@@ -38,12 +37,12 @@ Row = Dict[str, str]
 NUMBERS: Mapping[str, Callable[[str], Any]] = {"nodes": int, "bandwidth_bytes_per_s": float, "iteration_s": float, "speedup": float}
 NEEDED = (*NUMBERS, "model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
           "overhead_s", "compute_speed")
-#: Ends of the names of documents; other files are CSV.
+#: Suffixes of documents' names; other files are CSV.
 DOCUMENTS = (".json", ".yaml")
 
 
 def require_fields(place: str, row: Mapping[Any, Any], columns: Mapping[str, Callable[[str], Any]]) -> None:
-    """PictureError unless a row has a value for every column, and of these columns such as can be read."""
+    """Raises PictureError unless a row has a value for every column, and the values in `columns` can be read."""
     if None in row or None in row.values():
         raise PictureError(f"{place}: has not as many values as the header has columns; is the file whole?")
     for column, kind in columns.items():
@@ -54,8 +53,8 @@ def require_fields(place: str, row: Mapping[Any, Any], columns: Mapping[str, Cal
 
 
 def read_csv(path: pathlib.Path, columns: Mapping[str, Callable[[str], Any]], needed: Sequence[str], remedy: str) -> List[Row]:
-    """The rows, with the texts that their fields stand for. Lines before the header that begin with # are no rows. PictureError,
-    which ends with the remedy, without rows that have the columns."""
+    """Rows of a CSV, with the texts that their fields stand for. Lines before the header that begin with # are skipped. If no row
+    has the columns, raises a PictureError, which ends with the remedy."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             text = stream.readlines()
@@ -73,8 +72,8 @@ def read_csv(path: pathlib.Path, columns: Mapping[str, Callable[[str], Any]], ne
 
 
 def read_sweep(path: pathlib.Path, conditions: Mapping[str, str], over: Sequence[str] = ("none",)) -> List[Row]:
-    """The rows that meet the conditions, as dictionaries of strings; of the plans that are compared with, those at equal
-    points."""
+    """Rows that meet the conditions, as dictionaries of strings. For the plans that are compared with, these are the rows at the
+    same points."""
     rows = read_csv(path, NUMBERS, NEEDED, "; give a CSV of hipress-sim sweep (of its shards, the first has the header: put their "
                                            "files one after the other)")
     for column, value in conditions.items():
@@ -83,7 +82,7 @@ def read_sweep(path: pathlib.Path, conditions: Mapping[str, str], over: Sequence
 
 
 def choose(path: pathlib.Path, rows: List[Row], column: str, value: str, over: Sequence[str]) -> List[Row]:
-    """The rows with that value, and those of plans that are compared with if it is a value of plans."""
+    """Selects the rows with that value. For a column of plans, rows of the plans that are compared with are kept, too."""
     if column not in rows[0]:
         raise PictureError(f"{path}: there is no column '{column}' (there are: {', '.join(rows[0])})")
     if not any(row[column] == value for row in rows):
@@ -94,7 +93,7 @@ def choose(path: pathlib.Path, rows: List[Row], column: str, value: str, over: S
 
 
 def read_document(path: pathlib.Path) -> Dict[str, Any]:
-    """A document of JSON, or a pilot's. PictureError for anything else."""
+    """Reads a document of JSON, or a pilot's. Raises PictureError for any other file."""
     if path.suffix == ".yaml":
         try:
             pilot: Dict[str, Any] = _pilot_file.read(path)
@@ -105,7 +104,7 @@ def read_document(path: pathlib.Path) -> Dict[str, Any]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PictureError(f"{path}: cannot be read: {error.strerror}") from error
-    except (RecursionError, ValueError):  # no JSON, no UTF-8
+    except (RecursionError, ValueError):  # not JSON, or not UTF-8
         document = None
     if not isinstance(document, dict):
         raise PictureError(f"{path}: is not what hipress-plan, hipress-sim or hipress-exec print with --json")
@@ -113,7 +112,7 @@ def read_document(path: pathlib.Path) -> Dict[str, Any]:
 
 
 def read_documents(names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
-    """Documents by name, from NAME=FILE.json, or from FILE.json, which gives its own name."""
+    """Documents by name: NAME from NAME=FILE.json, or FILE from FILE.json."""
     documents: Dict[str, Dict[str, Any]] = {}
     for given in names:
         name, equals, file = given.rpartition("=")
@@ -127,7 +126,7 @@ def read_documents(names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
 
 
 def merge(one: Dict[str, Any], more: Dict[str, Any]) -> bool:
-    """Adds curves of required bandwidths to a document of such; False for other documents."""
+    """Adds curves of required bandwidths to a document that has such curves. Returns False for other documents."""
     both = [document.get("required_bandwidth") for document in (one, more)]
     if not all(isinstance(rows, list) for rows in both):
         return False
@@ -136,7 +135,7 @@ def merge(one: Dict[str, Any], more: Dict[str, Any]) -> bool:
 
 
 def member(text: str) -> Any:
-    """A member of a request: a number if it is one."""
+    """Value of a member of a request: a number if the text is one."""
     try:
         return json.loads(text)
     except ValueError:
@@ -144,8 +143,8 @@ def member(text: str) -> Any:
 
 
 def made(options: argparse.Namespace) -> Tuple[Callable[[], Picture], str]:
-    """A function that draws the picture of the read files, and the file at fault if it cannot be drawn. PictureError for a
-    wrong request or file."""
+    """Reads the files. Returns a function that draws the picture, and the name of the file at fault if it cannot be drawn. Raises
+    PictureError for a wrong request or file."""
     kind, title = _pictures.KINDS[options.kind], options.title
     if kind.of_request is not None:
         wrong = [given for given in options.inputs if "=" not in given]
@@ -185,9 +184,9 @@ def made(options: argparse.Namespace) -> Tuple[Callable[[], Picture], str]:
 
 
 def draw(options: argparse.Namespace) -> None:
-    """Writes the picture, and prints what it says in words."""
+    """Writes the picture, and prints its statements."""
     into_files()
-    form_of(options.output)  # before anything is read
+    form_of(options.output)  # fails before any file is read
     drawing, culprit = made(options)
     try:
         picture = drawing()
@@ -199,7 +198,7 @@ def draw(options: argparse.Namespace) -> None:
 
 
 def split_inputs(inputs: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
-    """Files, and conditions: what has = and does not end as a document does."""
+    """Splits the inputs into files and conditions. A condition contains = and does not end as the name of a document does."""
     files = [given for given in inputs if "=" not in given or given.endswith(DOCUMENTS)]
     return files, {name: value for name, value in (given.split("=", 1) for given in inputs if given not in files)}
 
@@ -237,7 +236,7 @@ def parse(arguments: List[str]) -> argparse.Namespace:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """The exit status."""
+    """Runs the command, and returns its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
     if any(word in ("-h", "--help") for word in words):
         print(usage())

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Executes the tool of the name under which it was called. SystemExit if the tool is missing."""
+    """Executes the tool of the name under which it was called. Raises SystemExit if the tool is missing."""
     name = pathlib.Path(sys.argv[0]).name
     tool = pathlib.Path(__file__).resolve().parent / "bin" / name
     if not tool.exists():

@@ -60,7 +60,7 @@ def option_of(line: str) -> Option:
 
 
 def parse(name: str, command: str, text: str) -> Help:
-    """Parses the text of a --help. ValueError for any other text."""
+    """Parses the text of a --help. Raises ValueError for any other text."""
     head, marker, tail = text.partition("\nUsage: ")
     opening = re.match(r"Example:\n  (.*)\n\n(.*)\n?", head)
     if not marker or not opening:

@@ -125,7 +125,7 @@ def docstring(text: str) -> Iterator[str]:
 
 def documented(package: pathlib.Path) -> Dict[str, ast.AST]:
     """Definitions of the public functions and classes that the package's __init__.py lists, by name; for an object, its class.
-    ValueError for a name without a definition."""
+    Raises ValueError for a name without a definition."""
     listed = ast.parse((package / "__init__.py").read_text())
     names = next(ast.literal_eval(node.value) for node in listed.body
                  if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__")

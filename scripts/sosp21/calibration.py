@@ -17,7 +17,7 @@ ROW_UNCERTAINTY = 0.03
 #: Prior of the bandwidth, as a share of the line rate. A PS of processes on the workers' machines copies every byte
 #: through host memory once more.
 DEFAULT_RATE = {"Ring": 0.75, "BytePS": 0.375}
-#: Uncertainties, as logarithms: of that prior, and of the model for a row on several nodes.
+#: Uncertainties of the bandwidth's prior, and of the model for a row on several nodes; both are logarithms of factors.
 RATE_UNCERTAINTY = 0.5
 NETWORK_ROW_UNCERTAINTY = 0.1
 #: Candidate bandwidths, as shares of the line rate.
@@ -55,7 +55,7 @@ class Lab:
 
 
 def medians(times):
-    """Medians {(cluster, model): time} of (cluster, model, time)."""
+    """Medians of times by cluster and model, {(cluster, model): time}, of triples (cluster, model, time)."""
     lists = {}
     for cluster, model, time in times:
         lists.setdefault((cluster, model), []).append(time)
@@ -85,7 +85,8 @@ def calibrate(lab: Lab, rows: list[Row]) -> dict[tuple[str, str], Calibration]:
 
 
 def fill(fitted):
-    """Fills in bandwidths without rows: from another system, else from another cluster, else from the defaults."""
+    """Fills in bandwidths without rows: from a different system on the cluster, else from a different cluster, else from the
+    defaults."""
     rates = {(cluster, system): bandwidth / setups.CLUSTERS[cluster].line_rate
              for (cluster, system), (_, bandwidth) in fitted.items() if bandwidth}
     result = {}

@@ -12,7 +12,7 @@ def colour(case):
 
 
 def draw(cases, path):
-    """PictureError and OSError as save(), ImportError without matplotlib."""
+    """Draws the plot and writes it. Raises PictureError or OSError as save() does, and ImportError without matplotlib."""
     into_files()
     plt = pyplot()
     panels = {}

@@ -48,8 +48,8 @@ class Row:
 
 
 def read(path: str, with_throughput: bool) -> list[Row]:
-    """Reads all rows of a CSV. Without `with_throughput`, that column or values in it may be missing. InputError for any other
-    file."""
+    """Reads all rows of a CSV. Without `with_throughput`, that column or values in it may be missing. Raises InputError for any
+    other file."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             return list(parse(path, csv.reader(file), with_throughput))

@@ -56,7 +56,7 @@ class System:
 
 
 def parse_system(name: str, algorithm: str) -> System:
-    """Parses a system's name. ValueError if the name, or the algorithm with it, is unknown."""
+    """Parses a system's name. Raises ValueError if the name, or the algorithm with it, is unknown."""
     if name in ("BytePS", "Ring"):
         if algorithm != "none":
             raise ValueError(f"system {name!r} is uncompressed, its algorithm must be none, got {algorithm!r}")
