@@ -1,6 +1,6 @@
-"""Predictions beside measurements on networks of known speed."""
+"""Comparison of predictions with measurements on networks of known speed."""
 
 import pathlib
 
-#: The project's folder.
+#: Root folder of the project.
 ROOT = pathlib.Path(__file__).resolve().parents[2]

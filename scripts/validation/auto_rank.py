@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """One rank that trains a model of examples/train.py, while the experiment auto changes the network at given steps.
 
-Needs torch. Started with the RANK and WORLD_SIZE of a launcher. Rank 0 creates the file `--changes`.N before the step of change N
-and waits until it is gone, then prints one JSON object: {"steps_s": [seconds of each step], "report": what attach() says, "loss"}.
+Needs torch. Started with the RANK and WORLD_SIZE of a launcher. Before the step of change N, rank 0 creates the file `--changes`.N
+and waits until it is gone. At the end, it prints one JSON object: {"steps_s": [seconds of each step], "report": the report of
+attach(), "loss"}.
 """
 
 import argparse
@@ -34,7 +35,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def meet(changes: pathlib.Path, number: int, rank: int) -> None:
-    """Waits until the network has changed."""
+    """Asks for change number `number` of the network, and waits until it is made."""
     announced = changes.with_suffix(f".{number}")
     torch.distributed.barrier()
     if rank == 0:

@@ -19,7 +19,7 @@ from validation import gloo_rank  # noqa: E402  (found through the path above)
 
 
 def broadcast(tensor: torch.Tensor) -> float:
-    """Seconds from a barrier until the tensor is here, or has left."""
+    """Seconds from a barrier until this rank has received the tensor; on rank 0, until it has sent it."""
     torch.distributed.barrier()
     started = time.perf_counter()
     torch.distributed.broadcast(tensor, src=0)

@@ -1,4 +1,4 @@
-"""What is run: models scaled so that a case takes seconds, and the matrix of cases."""
+"""Cases of the experiment networks: their matrix, and models scaled so that a case takes seconds."""
 
 import dataclasses
 import itertools
@@ -10,16 +10,17 @@ MODELS = ("resnet50", "vgg16", "lstm", "gpt2")
 TOPOLOGIES = ("ps", "ring")
 ALGORITHMS = ("none", "fp16", "onebit", "terngrad", "dgc")
 NODES = (2, 3, 4)
-RATES = (200, 500, 1000)  #: Mbit/s each way
-LOOPBACK = "loopback"  #: as a rate: nothing but the cores limits it
+RATES = (200, 500, 1000)  #: Mbit/s in each direction
+LOOPBACK = "loopback"  #: rate of a case without a network: only the cores limit it
 
-#: Bytes of gradients that a model is scaled to at 200 Mbit/s; in proportion at other rates.
+#: Size of a scaled model's gradients at 200 Mbit/s, in bytes; in proportion at other rates.
 SCALED_BYTES = 48e6
-#: Computation is scaled so that it relates to communication as in the unscaled model on links of so many Mbit/s: so
-#: slow that communication shows in every case, since what hides behind computation tests nothing.
+#: Rate in Mbit/s. Computation is scaled so that its ratio to communication is that of the unscaled model on links of this rate. It
+#: is low, because a case only tests the prediction if computation does not hide all communication.
 EMULATED_RATE = 100
 LOOPBACK_BYTES = 100e6
-#: About what loopback carries, in Mbit/s; computation is scaled as for links of that rate, or it would hide everything.
+#: Approximate rate of loopback, in Mbit/s. Computation is scaled as for links of that rate; otherwise it would hide all
+#: communication.
 LOOPBACK_RATE = 10000
 
 
@@ -38,12 +39,12 @@ class Case:
 
     @property
     def group(self) -> tuple:
-        """Cases of one group are different plans for the same job."""
+        """Key of the job. Cases with the same key are different plans for one job."""
         return self.rate, self.nnodes, self.model
 
 
 def matrix(rates=RATES) -> list[Case]:
-    """All cases, those of a group together."""
+    """All cases, ordered by group."""
     return [Case(model, topology, algorithm, nnodes, rate)
             for rate, nnodes, model, topology, algorithm in itertools.product(rates, NODES, MODELS, TOPOLOGIES,
                                                                               ALGORITHMS)]
@@ -58,11 +59,11 @@ def quick() -> list[Case]:
 
 
 class ConditionError(Exception):
-    """What is wrong with --only."""
+    """Error: a condition of --only is wrong."""
 
 
 def only(cases: list[Case], conditions: str) -> list[Case]:
-    """Those that meet all conditions, as "model=lstm,rate=200|500"."""
+    """Selects the cases that meet all conditions, such as "model=lstm,rate=200|500"."""
     fields = [field.name for field in dataclasses.fields(Case)]
     for condition in filter(None, conditions.split(",")):
         field, _, values = condition.partition("=")
@@ -80,7 +81,7 @@ def only(cases: list[Case], conditions: str) -> list[Case]:
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """A model's gradients are multiplied by `size`, its times by `time`."""
+    """Factors by which a model is scaled: `size` for its gradients, `time` for its times."""
 
     size: float
     time: float
@@ -100,7 +101,8 @@ def scale_of(text: str, rate: int | str) -> Scale:
 
 
 def gradients_of(text: str) -> dict:
-    """Of such a model, scaled or not: {"forward_s", "gradients": [{"elements", "shape", "ready_s"}]}, in the order of backward."""
+    """Content of a model file, scaled or not: {"forward_s", "gradients": [{"elements", "shape", "ready_s"}]}, in the order of
+    backward."""
     forward = re.search(r"^forward: ([0-9.]+)ms$", text, re.MULTILINE)
     return {"forward_s": float(forward[1]) / 1e3,
             "gradients": [{"elements": int(match["elements"]), "ready_s": float(match["ready"]) / 1e6,
@@ -109,7 +111,8 @@ def gradients_of(text: str) -> dict:
 
 
 def scaled_gradient(gradient: re.Match, scale: Scale) -> str:
-    """Of a gradient with a shape the first dimension is scaled, so that the elements are its product again."""
+    """Scales the elements of a gradient. If it has a shape, its first dimension is scaled, and the elements are the shape's
+    product."""
     outermost, *inner = map(int, (gradient["shape"] or gradient["elements"]).split(","))
     shape = [max(1, round(outermost * scale.size)), *inner]
     ending = f", shape: {shape}" if gradient["shape"] else ""
@@ -118,7 +121,7 @@ def scaled_gradient(gradient: re.Match, scale: Scale) -> str:
 
 
 def scaled_model(text: str, scale: Scale) -> str:
-    """A shipped model's YAML with scaled sizes and times; no gradient vanishes."""
+    """YAML of a shipped model with scaled sizes and times. Every gradient keeps at least one element."""
     lines = []
     for line in text.splitlines():
         gradient = GRADIENT.fullmatch(line)

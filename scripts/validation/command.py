@@ -1,4 +1,4 @@
-"""The harness of experiments: their options, and how they speak, are scheduled, stopped, skipped and refused."""
+"""Common code of experiments: options, messages, priority of ranks, interrupts, skips and errors."""
 
 import argparse
 import contextlib
@@ -23,22 +23,22 @@ EPILOG = 'Needs a release build. Without the right to make namespaces, or what e
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """What a module of experiments/ defines as EXPERIMENT. An option whose default is None is not offered."""
+    """Definition of an experiment, the constant EXPERIMENT of its module. An option whose default is None is not offered."""
 
-    run: Callable[[argparse.Namespace], int]  #: measures as the options say; the exit status
-    add_options: Callable[[argparse.ArgumentParser], None]  #: its own
-    rounds: int | None = None  #: default of --rounds, each of which runs every case once
-    iterations: int | None = None  #: default of --iterations, which are measured of a case in a round
+    run: Callable[[argparse.Namespace], int]  #: measures as the options say, and returns the exit status
+    add_options: Callable[[argparse.ArgumentParser], None]  #: adds the experiment's own options
+    rounds: int | None = None  #: default of --rounds; a round runs every case once
+    iterations: int | None = None  #: default of --iterations, the measured iterations of a case in a round
     again: int | None = 1  #: default of --again
-    kept: str | None = "profiles of links"  #: what --resume keeps
-    json: bool = True  #: --json is offered
-    folder: bool = True  #: --output is offered
+    kept: str | None = "profiles of links"  #: files that --resume keeps
+    json: bool = True  #: true if --json is offered
+    folder: bool = True  #: true if --output is offered
     needs_network: Callable[[argparse.Namespace], bool] = lambda _: True
-    real_time: Callable[[argparse.Namespace], bool] = lambda _: True  #: ranks are scheduled before ordinary programs, where allowed
+    real_time: Callable[[argparse.Namespace], bool] = lambda _: True  #: true if ranks have priority, where allowed
 
 
 def parser_of(name: str, documentation: str | None, experiment: Experiment) -> argparse.ArgumentParser:
-    """The experiment's own options, then those that it shares with others."""
+    """Parser of the experiment's own options, followed by the options that all experiments share."""
     parser = argparse.ArgumentParser(prog=f"validate.py {name}", description=documentation, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     experiment.add_options(parser)
@@ -61,7 +61,7 @@ def parser_of(name: str, documentation: str | None, experiment: Experiment) -> a
 
 
 def main(name: str, module: types.ModuleType, words: list[str]) -> int:
-    """Runs an experiment; the exit status as of run()."""
+    """Runs an experiment. Returns the exit status, as run() does."""
     experiment: Experiment = module.EXPERIMENT
     options = parser_of(name, module.__doc__, experiment).parse_args(words)
     options.tools, options.say = options.tools.resolve(), speaker(f"validate {name}")
@@ -81,7 +81,7 @@ def main(name: str, module: types.ModuleType, words: list[str]) -> int:
 
 
 def speaker(command: str) -> Callable[[str], None]:
-    """What prints sentences of a command on stderr, at once: "validate ddp: ..."."""
+    """Returns a function that prints a sentence of a command on stderr at once, such as "validate ddp: ..."."""
     def say(text: str) -> None:
         print(f"{command}: {text}", file=sys.stderr, flush=True)
 
@@ -89,7 +89,7 @@ def speaker(command: str) -> Callable[[str], None]:
 
 
 def stop(number: int, _frame: object) -> None:
-    """Ends the program as an exception, so that what was made is removed."""
+    """Ends the program by an exception, so that networks and settings are cleaned up."""
     raise SystemExit(128 + number)
 
 
@@ -99,9 +99,9 @@ def stop_as_exceptions() -> None:
 
 
 def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time: bool) -> int:
-    """Calls `body` with whether ranks are scheduled before ordinary programs; the exit status: what it returns, 2 for
-    conditions that make no sense and results that cannot be written, 0 without the right to make namespaces, 1 where a
-    tool fails or the disk is full."""
+    """Calls `body`, whose argument is true if ranks get priority over ordinary programs. Returns the exit status: that of `body`; 2
+    for a wrong condition or results that cannot be written; 0 without the right to make namespaces; 1 if a tool fails or the disk
+    is full."""
     stop_as_exceptions()
     real_time = wants_real_time and real_time_allowed()
     if real_time:

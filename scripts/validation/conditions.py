@@ -1,5 +1,5 @@
-"""What this machine's programs cannot change and yet depend on while something is measured: what other programs and other
-machines on the same host take, and how far apart the host has put two of its processors."""
+"""Conditions that measurements depend on and this machine's programs cannot change: processor time that other programs and other
+machines on the same host take, and the distance at which the host has placed two of the processors."""
 
 import contextlib
 import ctypes
@@ -11,16 +11,18 @@ import resource
 import signal
 import time
 
-#: Other programs that keep more than this many processors busy disturb a measurement.
+#: Number of processors. A measurement is disturbed if other programs keep more of them busy.
 DISTURBED = 0.25
-#: So do other machines on the same host that take more than this many: a link that nobody serves for 4 ms has lost them.
+#: The same for other machines on the same host. The limit is low: if a virtual processor stands still for 4 ms, the link has lost
+#: these 4 ms.
 STOLEN = 0.03
-#: So does a host that moves processors: handing over takes less than this factor longer, or shorter, while they stay where they
-#: are, and 2.4 times as long between two under different caches as between two under one.
+#: Factor between two handover times. A host that moves processors disturbs a measurement, too. While processors stay in place,
+#: handing over data varies by less than this factor; between processors under different caches it takes 2.4 times as long as under
+#: one cache.
 MOVED = 1.5
-#: What is handed over: less than a processor's own cache holds.
+#: Size of the data that is handed over, in bytes: less than a processor's own cache.
 HANDED_BYTES = 64 << 10
-#: Looks, for some seconds, after which a process that answers is taken to be gone.
+#: Number of checks, some seconds' worth, after which a process that does not answer counts as gone.
 PATIENCE = 100_000_000
 PR_SET_PDEATHSIG = 1
 
@@ -30,8 +32,8 @@ def die_with_parent() -> None:
 
 
 def handover_us(times: int = 60) -> float:
-    """How long it takes to copy 64 KiB that another processor has just written, in microseconds: the first quartile of some
-    `times`. 0 where there is but one processor. Takes less than 10 ms of two."""
+    """Time to copy 64 KiB that a second processor has just written, in microseconds: the first quartile of `times` copies. It is 0
+    on a machine with one processor. The measurement takes less than 10 ms of two processors."""
     allowed = os.sched_getaffinity(0)
     if len(allowed) < 2:
         return 0.0
@@ -45,7 +47,7 @@ def handover_us(times: int = 60) -> float:
     return taken[times // 4] * 1e6
 
 
-#: The first page holds whether something is asked for, the others what is handed over.
+#: Offset of the data that is handed over. The first page has the flag with which data is requested.
 HANDED = mmap.PAGESIZE
 
 
@@ -63,7 +65,7 @@ def time_of_handover(shared: mmap.mmap) -> float:
 
 @contextlib.contextmanager
 def writer(shared: mmap.mmap, processor: int):
-    """A process on `processor` writes what it is asked for meanwhile."""
+    """Runs a process on `processor` within the block, which writes data whenever it is requested."""
     child = os.fork()
     if child == 0:
         write(shared, processor)
@@ -75,7 +77,7 @@ def writer(shared: mmap.mmap, processor: int):
 
 
 def write(shared: mmap.mmap, processor: int) -> None:
-    """Until this process is killed; nothing of the program that it was forked from must run in it."""
+    """Serves requests until this process is killed. It must not run any code of the program that it was forked from."""
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         die_with_parent()
@@ -91,13 +93,13 @@ def write(shared: mmap.mmap, processor: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Conditions:
-    """Time in seconds that the machine's processors and the ranks have spent so far, and where the processors are."""
+    """Processor time in seconds that the machine and the ranks have used so far, and the distance between processors."""
 
     at_s: float
-    busy_s: float  #: all programs, and what a hypervisor took
-    ours_s: float  #: ranks that have ended
-    stolen_s: float = 0.0  #: what a hypervisor took for other machines
-    handover_us: float = 0.0  #: between two processors
+    busy_s: float  #: of all programs, and of other machines on the host
+    ours_s: float  #: of ranks that have ended
+    stolen_s: float = 0.0  #: taken by the hypervisor for other machines
+    handover_us: float = 0.0  #: time to hand data over between two processors
 
     @staticmethod
     def read() -> "Conditions":
@@ -110,27 +112,27 @@ class Conditions:
                           children.ru_utime + children.ru_stime, steal / ticks, apart_us)
 
     def alike(self, other: "Conditions") -> bool:
-        """Whether processors are as far apart as they were then."""
+        """True if processors are as far apart as at the other time."""
         near, far = sorted((self.handover_us, other.handover_us))
         return far <= near * MOVED
 
 
 def disturbance(before: Conditions, after: Conditions) -> float:
-    """Processors that others kept busy, on average, between the two."""
+    """Mean number of processors that other programs kept busy between the two times."""
     others_s = (after.busy_s - before.busy_s) - (after.ours_s - before.ours_s)
     return max(0.0, others_s / max(1e-3, after.at_s - before.at_s))
 
 
 def stolen(before: Conditions, after: Conditions) -> float:
-    """Processors that the host took for other machines, on average, between the two."""
+    """Mean number of processors that the host took for other machines between the two times."""
     return (after.stolen_s - before.stolen_s) / max(1e-3, after.at_s - before.at_s)
 
 
 def taken_between(before: Conditions, after: Conditions) -> bool:
-    """Whether others took so much of the processors that it shows."""
+    """True if others used too much processor time between the two times for an undisturbed measurement."""
     return disturbance(before, after) > DISTURBED or stolen(before, after) > STOLEN
 
 
 def disturbed_between(before: Conditions, after: Conditions) -> bool:
-    """Whether what was measured between the two is of no use: of a machine that others used, or of two machines."""
+    """True if a measurement between the two times is useless: others used the processors, or the host moved them."""
     return taken_between(before, after) or not before.alike(after)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One rank of PyTorch's DistributedDataParallel over gloo, with made-up gradients that become ready when a file says.
+"""One rank of PyTorch's DistributedDataParallel over gloo, with made-up gradients that become ready at the times in a file.
 
 Needs torch. Started by the experiments ddp, buckets, lowrank and training with the RANK and WORLD_SIZE of a launcher; rank 0 prints
-one JSON object. With --powersgd, PyTorch's powerSGD_hook compresses: gradients are then random ones, as of constant ones all
-factors but the first are nothing, and what comes out is not checked. The same holds for plans that compress. With --fp16 PyTorch's
-fp16_compress_hook compresses, with --plan the hook of hipress, whose gradients are named weights.0, weights.1 and so on in the order
-of forward.
+one JSON object. With --powersgd, PyTorch's powerSGD_hook compresses. Gradients are then random, because constant gradients would
+make all columns of a factor but the first zero, and the means are not checked. The same holds for plans that compress. With --fp16,
+PyTorch's fp16_compress_hook compresses. With --plan, hipress's hook does; its gradients are named weights.0, weights.1 and so on in
+the order of forward.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-#: PyTorch's default.
+#: Default of PyTorch.
 DDP_CAP_MB = 25
 sys.path.insert(0, str(ROOT))
 from validation import gloo_rank  # noqa: E402  (found through the path above)
@@ -28,7 +28,7 @@ from validation.network import INTERFACE  # noqa: E402
 
 
 class Clock:
-    """Time since forward or backward began, in seconds."""
+    """Time since the beginning of forward or of backward, in seconds."""
 
     def __init__(self) -> None:
         self.begin()
@@ -41,7 +41,7 @@ class Clock:
 
 
 class Layer(torch.autograd.Function):
-    """Uses one parameter, whose gradient, what `make` returns, is complete so many seconds after backward began."""
+    """Use of one parameter. Its gradient is made by `make`, and is complete `ready_s` after the beginning of backward."""
 
     @staticmethod
     def forward(ctx, carried, parameter, clock, ready_s, make):
@@ -56,8 +56,8 @@ class Layer(torch.autograd.Function):
 
 
 class Model(torch.nn.Module):
-    """Gradients as {"shape", "ready_s"}, in the order of backward; the first layer of forward has the last of them. Their
-    elements are all `value`, or random ones, the same in every iteration."""
+    """Model with gradients {"shape", "ready_s"} in the order of backward; the first layer of forward has the last of them. The
+    elements of a gradient are all `value`, or random and the same in every iteration."""
 
     def __init__(self, gradients: list[dict], value: float, random: bool):
         super().__init__()
@@ -80,15 +80,16 @@ class Model(torch.nn.Module):
 
 
 def one_bucket_at_a_time(state, bucket):
-    """PyTorch's hook, waited for. It begins a bucket's second and third all-reduce in callbacks, which ranks run in different
-    orders; with two buckets under way gloo then meets messages of other lengths than it expects, and ends the process."""
+    """Hook of PyTorch that waits for each bucket. PyTorch's own hook starts a bucket's second and third all-reduce in callbacks,
+    which ranks run in different orders. With two buckets under way, gloo would get messages of unexpected lengths, and end the
+    process."""
     future = powerSGD_hook.powerSGD_hook(state, bucket)
     future.wait()
     return future
 
 
 def iterate(model: DistributedDataParallel, forward_s: float) -> float:
-    """Seconds from the start of forward until all gradients are synchronised here."""
+    """Seconds from the start of forward until all gradients are synchronised on this rank."""
     for weight in model.module.weights:
         weight.grad = None
     torch.distributed.barrier()
@@ -140,7 +141,7 @@ def main() -> int:
             iterate(one, described["forward_s"])
     seconds = torch.tensor([[iterate(one, described["forward_s"]) for one in models.values()] for _ in range(options.iterations)],
                            dtype=torch.float64)
-    mean = (size - 1) / 2  # of the ranks' values 0, 1, …
+    mean = (size - 1) / 2  # mean of the ranks' values 0, 1, …
     verified = random or all(bool(torch.all(weight.grad == mean)) for one in models.values() for weight in one.module.weights)
     torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MAX)
     if rank == 0:

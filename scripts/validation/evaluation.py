@@ -1,4 +1,4 @@
-"""How good predictions are: errors, their distribution, and whether plans are ranked as measured."""
+"""Evaluation of predictions: errors and their distribution, and the ranking of plans compared with measurements."""
 
 import dataclasses
 import itertools
@@ -7,12 +7,12 @@ import statistics
 
 from .cases import Case
 
-#: Two plans are worth telling apart if their measured times differ by more than this share of the shorter.
+#: Least difference of measured times, as a share of the shorter, for two plans to count as a pair that should be ranked.
 DIFFERENT = 0.03
 
 
 def quantile(values: list[float], share: float) -> float:
-    """By linear interpolation between the sorted values; at least one."""
+    """Quantile by linear interpolation between the sorted values. Needs at least one value."""
     ordered = sorted(values)
     place = share * (len(ordered) - 1)
     below = int(place)
@@ -22,7 +22,7 @@ def quantile(values: list[float], share: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A case, predicted and measured. Times are in seconds; `repetitions_s` are the measured iterations."""
+    """Predicted and measured times of a case, in seconds; `repetitions_s` are the measured iterations."""
 
     case: Case
     size_scale: float
@@ -30,10 +30,10 @@ class Result:
     predicted_s: float
     compute_s: float
     repetitions_s: tuple[float, ...]
-    disturbed: int = 0  #: repetitions during which other programs were busy, kept all the same
-    repeated: int = 0  #: repetitions thrown away for that reason
+    disturbed: int = 0  #: number of kept repetitions during which other programs were busy
+    repeated: int = 0  #: number of repetitions that were discarded for that reason
     verified: bool = True
-    predicted_s_p10: float | None = None  #: the prediction's 10–90 % interval; None: not told
+    predicted_s_p10: float | None = None  #: ends of the prediction's 10–90 % interval; None if unknown
     predicted_s_p90: float | None = None
 
     @property
@@ -62,26 +62,26 @@ class Result:
 
     @property
     def exposed_error(self) -> float | None:
-        """None where no communication showed."""
+        """Relative error of exposed communication; None if none was exposed."""
         if self.exposed_measured_s <= 0:
             return None
         return self.exposed_predicted_s / self.exposed_measured_s - 1
 
     @property
     def within_spread(self) -> bool:
-        """Whether the prediction lies among the repetitions: they do not tell that it is wrong."""
+        """True if the prediction lies among the repetitions, which then do not show that it is wrong."""
         return min(self.repetitions_s) <= self.predicted_s <= max(self.repetitions_s)
 
     @property
     def within_interval(self) -> bool | None:
-        """Whether the measured median lies in the prediction's interval."""
+        """True if the measured median lies in the prediction's interval."""
         if self.predicted_s_p10 is None:
             return None
         return self.predicted_s_p10 <= self.measured_s <= self.predicted_s_p90
 
     @property
     def error_beyond_spread(self) -> float:
-        """How far the prediction is from the nearest repetition, as a share of the measured time: what of the error the
+        """Distance of the prediction from the nearest repetition, as a share of the measured time: the part of the error that the
         spread does not explain."""
         nearest = min(max(self.predicted_s, min(self.repetitions_s)), max(self.repetitions_s))
         return (self.predicted_s - nearest) / self.measured_s
@@ -89,12 +89,12 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Intervals:
-    """How good 10–90 % intervals are: 80 % should contain the measured median, and be narrow."""
+    """Quality of 10–90 % intervals: 80 % of them should contain the measured median, and they should be narrow."""
 
     cases: int
     within: int
-    mean_width: float  #: relative to the prediction
-    constant_width: float  #: of intervals that are as wide everywhere and contain as many medians
+    mean_width: float  #: mean width relative to the prediction
+    constant_width: float  #: width of intervals of one relative width that contain as many medians
 
     @property
     def coverage(self) -> float:
@@ -102,13 +102,13 @@ class Intervals:
 
 
 def intervals(results: list[Result]) -> Intervals | None:
-    """None without any."""
+    """Quality of the intervals of results; None if no result has an interval."""
     told = [result for result in results if result.within_interval is not None]
     if not told:
         return None
     within = sum(result.within_interval for result in told)
     widths = [(result.predicted_s_p90 - result.predicted_s_p10) / result.predicted_s for result in told]
-    # An interval from predicted/f to predicted·f contains those that are off by a factor of f at most.
+    # Intervals from predicted/f to predicted·f contain the cases whose error factor is at most f.
     factors = sorted(math.exp(abs(math.log(result.measured_s / result.predicted_s))) for result in told)
     factor = factors[within - 1] if within else 1.0
     return Intervals(len(told), within, statistics.mean(widths), factor - 1 / factor)
@@ -123,8 +123,8 @@ class Summary:
     p90_abs_exposed_error: float | None
     within_spread: int
     p90_abs_error_beyond_spread: float
-    pairs: int  #: of plans for the same job whose measured times differ
-    ranked: int  #: of these, in the order predicted
+    pairs: int  #: number of pairs of plans for one job whose measured times differ
+    ranked: int  #: number of these that are ranked as predicted
 
     @property
     def ranking_accuracy(self) -> float | None:
@@ -135,7 +135,7 @@ class Summary:
 class Pair:
     """Two plans for the same job."""
 
-    faster: Result  #: as measured
+    faster: Result  #: the faster plan, as measured
     slower: Result
 
     @property
@@ -148,7 +148,7 @@ class Pair:
 
 
 def pairs(results: list[Result]) -> list[Pair]:
-    """All pairs of plans for the same job, whatever their difference."""
+    """All pairs of plans for the same job, however small their difference is."""
     found = []
     for one, other in itertools.combinations(results, 2):
         if one.case.group == other.case.group:
@@ -161,7 +161,7 @@ def different(found: list[Pair]) -> list[Pair]:
 
 
 def summarise(results: list[Result]) -> Summary:
-    """Of at least one result."""
+    """Summary of results, of which there must be at least one."""
     errors = [abs(result.error) for result in results]
     exposed = [abs(result.exposed_error) for result in results if result.exposed_error is not None]
     compared = different(pairs(results))
@@ -173,7 +173,7 @@ def summarise(results: list[Result]) -> Summary:
 
 
 def groups(results: list[Result], field: str) -> dict[str, list[Result]]:
-    """By a field of the cases, in the order in which they came."""
+    """Results by a field of their cases, in the order in which its values occur."""
     found: dict[str, list[Result]] = {}
     for result in results:
         found.setdefault(str(getattr(result.case, field)), []).append(result)

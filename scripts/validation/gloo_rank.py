@@ -1,4 +1,4 @@
-"""What ranks of PyTorch over gloo have in common: the options with which a validation starts them, and how they meet."""
+"""Common code of ranks of PyTorch over gloo: the options with which a validation starts them, and their rendezvous."""
 
 import argparse
 import datetime
@@ -19,7 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def join(options: argparse.Namespace, job: str, timeout_s: float) -> tuple[int, int]:
-    """Makes this process a rank of the job, with one thread; its number and how many there are."""
+    """Makes this process a rank of the job, with one thread. Returns the rank and the number of ranks."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
     torch.set_num_threads(1)

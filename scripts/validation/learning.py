@@ -1,4 +1,4 @@
-"""Jobs whose learning is piloted, and plans that mix algorithms, which their pilots train, too."""
+"""Jobs whose learning is piloted, and plans that mix algorithms, which the pilots also run."""
 
 import dataclasses
 import json
@@ -16,17 +16,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAIN = ROOT / "examples/train.py"
 #: Algorithms of every pilot.
 ALGORITHMS = ("onebit", "powersgd(rank=1)", "powersgd(rank=4)", "int4block", "int8block", "fp16", "powersgd(rank=2)")
-#: What plans mix; the lossless none, too.
+#: Algorithms that plans mix; "none" sends raw gradients.
 MIXED = ("none", "int4block", "powersgd(rank=4)", "powersgd(rank=1)", "onebit")
-#: Plans of a job that mix algorithms.
+#: Number of mixed plans for each job.
 PLANS = 5
-MORE_STEPS = 1_000_000  #: so that the pilot ends the script
+MORE_STEPS = 1_000_000  #: more steps than a pilot takes, so that the pilot ends the script
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A training: arguments of train.py, ranks, and steps of its pilot. Constants of the model of learning are fitted on `fitted`
-    ones and judged on the others."""
+    """Training job: arguments of train.py, ranks, and steps of its pilot. The constants of the model of learning are fitted to jobs
+    with `fitted`, and judged by the others."""
 
     name: str
     arguments: str
@@ -56,7 +56,7 @@ JOBS = (
 
 
 def shapes(job: Job, python: str) -> list:
-    """[name, shape] of the job's gradients, from the last to the first."""
+    """Names and shapes of the job's gradients, [name, shape], from the last to the first."""
     code = ("import json, sys, tasks, train; sys.argv = ['train.py', *sys.argv[1:]]; options = train.parse_arguments(); "
             "model = tasks.TASKS[options.model](options).make(); "
             "print(json.dumps([[name, list(one.shape)] for name, one in reversed(list(model.named_parameters()))]))")
@@ -65,7 +65,8 @@ def shapes(job: Job, python: str) -> list:
 
 
 def allowed(shape: list) -> list:
-    """What may be mixed for a gradient: vectors stay raw, and low rank takes what its factors are at most half of."""
+    """Algorithms that a mixed plan may use for a gradient. Vectors stay raw. Low rank is allowed if its factors have at most half
+    of the gradient's elements."""
     if len(shape) < 2:
         return ["none"]
     rows, columns = shape[0], math.prod(shape[1:])
@@ -74,7 +75,7 @@ def allowed(shape: list) -> list:
 
 
 def mixed_plan(job: Job, gradients: list, number: int) -> str:
-    """A plan file in which every matrix has an algorithm by chance, the same in every run of this script."""
+    """Plan file with a random algorithm for every matrix, the same in every run of this script."""
     source = random.Random(f"{job.name} {number}")
     rows = [f"- {{name: {name}, elements: {math.prod(shape)}, algorithm: {source.choice(allowed(shape))}, K: 1}}"
             for name, shape in gradients]
@@ -82,7 +83,7 @@ def mixed_plan(job: Job, gradients: list, number: int) -> str:
 
 
 def write_plans(job: Job, folder: pathlib.Path, python: str) -> list:
-    """The files of a job's mixed plans."""
+    """Writes a job's mixed plans, unless they exist. Returns their paths."""
     paths = [folder / f"{job.name}.mixed{number}.yaml" for number in range(1, PLANS + 1)]
     if not all(path.exists() for path in paths):
         gradients = shapes(job, python)
@@ -92,7 +93,8 @@ def write_plans(job: Job, folder: pathlib.Path, python: str) -> list:
 
 
 def pilot(job: Job, folder: pathlib.Path, python: str = sys.executable, jobs: int = 1, more: Sequence[str] = ()) -> pathlib.Path:
-    """Pilots a job under all algorithms, its mixed plans and `more` plan files, or goes on with that; its file."""
+    """Pilots a job under all algorithms, its mixed plans and `more` plan files, or continues an earlier pilot. Returns the pilot's
+    file."""
     path = folder / f"{job.name}.pilot.yaml"
     plans = ",".join([*ALGORITHMS, *map(str, write_plans(job, folder, python)), *more])
     words = ["--ranks", job.ranks, "--steps", job.steps, "--jobs", jobs, "--plans", plans, "--output", path, TRAIN, *job.words, "--steps",

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""One rank that trains the text model of examples/train.py by local updates, and another one alone, in turns of some steps.
+"""One rank that alternates, in turns of some steps, between two models: it trains the text model of examples/train.py by local
+updates, and a second such model alone.
 
-Needs torch. Started by the experiment local with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object: the seconds that
-a step of each turn took on the slowest rank.
+Needs torch. Started by the experiment local with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object with the
+seconds that a step of each turn took on the slowest rank.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from validation import gloo_rank  # noqa: E402
 
 
 class Training:
-    """A model and its optimizer, alike on all ranks at first."""
+    """Model and its optimizer, with the same initial weights on all ranks."""
 
     def __init__(self, task: tasks.Text):
         torch.manual_seed(1)
@@ -31,7 +32,7 @@ class Training:
         self.generator = torch.Generator().manual_seed(1000 + dist.get_rank())
 
     def step_s(self, steps: int) -> float:
-        """Trains for so many steps; seconds of each on the slowest rank."""
+        """Trains for `steps` steps. Returns the seconds of each on the slowest rank."""
         dist.barrier()
         began = time.perf_counter()
         for _ in range(steps):

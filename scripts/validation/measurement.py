@@ -15,41 +15,40 @@ from .evaluation import Result
 from .network import Network
 from .ranks import Launcher
 
-#: Algorithms that are profiled.
+#: Profiled algorithms.
 PROFILED = "fp16,onebit,terngrad,dgc"
 MOST_NODES = max(NODES)
-#: Of tools, which are run again here where something disturbed them.
+#: Option with which tools do not repeat disturbed measurements, because Bench repeats them.
 ONCE = ("--again", 0)
-#: Iterations before the measured ones: of algorithms whose states are unusual in the first.
+#: Warm-up iterations, by algorithm, for algorithms whose first states are unusual.
 WARMUPS = {"dgc": 8}
 
 
 def links_of(case: Case) -> str:
-    """The profile that a case's links come from, but on loopback: of as many ranks as the case has. They all live on this machine, and
-    what a message costs depends on how busy they keep its cores: where one idles, somebody has to be woken on it."""
+    """Name of the profile with the links of a case, except on loopback. It has the case's number of ranks: all ranks share this
+    machine, and the cost of a message depends on how busy they keep the cores. On an idle core, a thread has to be woken."""
     return f"{case.rate}_{case.nnodes}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How much is measured. A round runs every case of a group once, so that what changes on the machine meanwhile
-    touches all of them alike."""
+    """Amount of measurement. A round runs every case of a group once, so that changes of the machine affect all of them alike."""
 
     rounds: int = 3
-    iterations: int = 12  #: per round, after a warm-up, at most
-    #: Of a case that takes long, as many iterations a round as fit into so many seconds, but one; and once two rounds
-    #: have taken three times as long, no more rounds.
+    iterations: int = 12  #: largest number per round, after a warm-up
+    #: Time limit of a round in seconds. A case that takes long runs only as many iterations as fit, but at least one. No more
+    #: rounds are run once two rounds have taken three times as long.
     ROUND_S = 1.0
-    #: Rounds of a case that are thrown away because other programs were busy, at most; then they are kept and counted.
+    #: Largest number of disturbed rounds of a case that are discarded. Further disturbed rounds are kept and counted.
     again: int = 2
 
-    #: Seconds per round: for a case beside its iterations (starting processes, meeting, verifying), and for what is profiled
-    #: anew.
+    #: Seconds per round: for a case in addition to its iterations (starting processes, connecting, verifying), and for new profiles
+    #: of kernels and of loopback.
     OVERHEAD_S, KERNELS_S, LOOPBACK_S = 1.0, 20.0, 60.0
-    #: Seconds of an iteration, before one was measured.
+    #: Assumed seconds of an iteration before one is measured.
     TYPICAL_S = {"none": 2.5, "fp16": 1.3}
     TYPICAL_COMPRESSED_S, TYPICAL_LOOPBACK_S = 0.12, 0.15
-    #: Seconds of iterations that are traced, at most, but one: less than the launcher waits for them.
+    #: Time limit for traced iterations in seconds, below the launcher's timeout. At least one iteration is traced.
     TRACED_S = 10.0
 
     def estimate_s(self, cases: list[Case]) -> float:
@@ -70,11 +69,11 @@ class Plan:
         return min(self.iterations, max(1, int(self.ROUND_S / iteration_s)))
 
     def to_trace(self, iteration_s: float) -> int:
-        """How many iterations the one that is traced is the median of."""
+        """Number of iterations for a trace, which shows the median one."""
         return max(1, min(self.rounds * self.iterations, int(self.TRACED_S / iteration_s)))
 
     def next_iterations(self, case: Case, measured: "Repetitions") -> int:
-        """How many iterations the next round of a case has; 0: it has been measured enough."""
+        """Number of iterations of a case in the next round; 0 if it has been measured enough."""
         iteration_s = statistics.median(measured.seconds) if measured.seconds else self.typical_s(case)
         if len(measured.rounds) >= 2 and 2 * len(measured.rounds) * iteration_s > 3 * self.ROUND_S:
             return 0
@@ -83,7 +82,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """A file, and what the machine was like when it was measured."""
+    """Path of a profile, and the conditions under which it was measured."""
 
     path: pathlib.Path
     conditions: Conditions
@@ -92,20 +91,20 @@ class Profile:
 
 @dataclasses.dataclass
 class Bench:
-    """Profiles and models of one run, and the tools to run cases with."""
+    """Profiles and models of one run, and the tools that run its cases."""
 
     launcher: Launcher
     models: pathlib.Path
     output: pathlib.Path
     plan: Plan
     say: Callable[[str], None]
-    keep_profiles: bool = False  #: of links, those that are there
-    #: Those of this round, by the algorithms whose kernels they hold.
+    keep_profiles: bool = False  #: true if existing profiles of links are used
+    #: Profiles of this round, by the algorithms whose kernels they have.
     recent: dict[str, list[Profile]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, options: argparse.Namespace, **fields: object) -> Self:
-        """One on no network yet, as the options of an experiment say."""
+        """Bench without a network, from the options of an experiment."""
         given = {name: getattr(options, name) for name in ("rounds", "iterations", "again") if hasattr(options, name)}
         return cls(Launcher(options.tools, None, options.real_time), ROOT / "models", getattr(options, "output", pathlib.Path()),
                    Plan(**given), options.say, getattr(options, "resume", False), **fields)
@@ -115,19 +114,20 @@ class Bench:
 
     @property
     def alone(self) -> Launcher:
-        """One process on this machine instead of ranks on the network."""
+        """Launcher of one process on this machine, instead of ranks on the network."""
         return dataclasses.replace(self.launcher, network=None)
 
     @property
     def ordinary(self) -> Launcher:
-        """The same for what measures nothing: scheduled as other programs are."""
+        """Launcher of one process that measures nothing, and has the priority of other programs."""
         return dataclasses.replace(self.alone, real_time=False)
 
     def profile_path(self, name: object) -> pathlib.Path:
         return self.output / f"profile_{name}.yaml"
 
     def measure_profile(self, name: object, nnodes: int, *arguments: object) -> None:
-        """Of links, which takes longer than the host leaves processors where they are, and hardly depends on it."""
+        """Profiles links. The host may move processors meanwhile, because the profile takes long; it hardly depends on their
+        placement."""
         path = self.profile_path(name)
         started = time.monotonic()
         _, disturbed = self.undisturbed(
@@ -138,8 +138,8 @@ class Bench:
 
     def undisturbed(self, measure: Callable[[], object],
                     disturbed: Callable[[Conditions, Conditions], bool]) -> tuple[Conditions, bool]:
-        """Measures, again while something disturbs it, but not forever: the last one's conditions, and whether it was
-        disturbed too."""
+        """Measures, and repeats a disturbed measurement up to `again` times. Returns the conditions before the last measurement,
+        and whether that was disturbed, too."""
         for _ in range(1 + self.plan.again):
             before = Conditions.read()
             measure()
@@ -148,26 +148,27 @@ class Bench:
         return before, True
 
     def profile_links(self, network: Network, case: Case) -> None:
-        """The CPU work of transfers from the network without limits, links from the limited one, which then stays."""
+        """Profiles the CPU work of transfers on the network without limits, and then links on the limited network, which stays
+        limited."""
         limited = links_of(case)
         unlimited = f"unlimited_{limited}"
         if not self.has_profile(unlimited):
             network.lift(case.rate)
-            # Some kernels have to be named; those that count are profiled anew.
+            # hipress-profile needs at least one algorithm; the kernels that count are profiled later.
             self.measure_profile(unlimited, case.nnodes, "--algorithm", "fp16", "--passes", 1)
         network.shape(case.rate)
         if not self.has_profile(limited):
             self.measure_profile(limited, case.nnodes, "--base", self.profile_path(unlimited))
 
     def kernels_of(self, case: Case) -> str:
-        """The algorithms whose kernels the profile of a case has: those that its prediction needs, one at least; on loopback,
-        where one takes longer to measure, all."""
+        """Algorithms whose kernels the profile of a case needs: those of its prediction, but at least one. On loopback, where a
+        profile takes longer, it has all of them."""
         if case.rate == LOOPBACK:
             return PROFILED
         return "fp16" if case.algorithm == "none" else case.algorithm
 
     def profile_now(self, case: Case) -> Profile:
-        """One of this round, from when the processors were where they are now; if there is none, it is measured."""
+        """Profile of this round that was measured with processors placed as they are now. If there is none, it is measured."""
         now = Conditions.read()
         kernels = self.kernels_of(case)
         found = self.recent.setdefault(kernels, [])
@@ -179,7 +180,8 @@ class Bench:
         return found[-1]
 
     def measure_anew(self, case: Case, kernels: str, path: pathlib.Path) -> None:
-        """What depends on where the processors are: kernels, and on loopback, where nothing but copying takes time, all."""
+        """Measures everything that depends on the placement of processors: kernels, and on loopback also links, which consist of
+        copies there."""
         if case.rate == LOOPBACK:
             self.launcher.run(case.nnodes, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", kernels, "--output",
                               path)
@@ -187,7 +189,7 @@ class Bench:
             self.profile_kernels(case, kernels, path)
 
     def profile_kernels(self, case: Case, algorithms: str, path: pathlib.Path, *more: object) -> None:
-        """A profile with links of the case's network and kernels measured anew."""
+        """Measures a profile with new kernels and the links of the case's network."""
         self.alone.run(2, "hipress-profile", "--quick", *ONCE, "--passes", 1, "--algorithm", algorithms, "--output", path, "--base",
                        self.profile_path(links_of(case)), "--anew", "kernels", *more)
 
@@ -195,20 +197,20 @@ class Bench:
         return self.keep_profiles and self.profile_path(name).exists()
 
     def run_group(self, cases: list[Case]) -> list[Result]:
-        """Plans for one job, repetitions interleaved."""
+        """Measures the plans for one job, in alternating rounds."""
         first = cases[0]
         model, scale = write_model(self.models, first.model, first.rate, self.output)
         measured = {case: Repetitions() for case in cases}
-        ordered = sorted(cases, key=self.kernels_of)  # what one profile serves follows on it
+        ordered = sorted(cases, key=self.kernels_of)  # cases that share a profile are consecutive
         for number in range(self.plan.rounds):
             self.recent.clear()
-            # To and fro, so that no plan is always the one run last, longest after its profile.
+            # The order alternates, so that no plan always runs last, longest after its profile.
             for case in ordered if number % 2 == 0 else reversed(ordered):
                 self.run_once(case, model, measured[case])
         return [repetitions.result(case, scale) for case, repetitions in measured.items()]
 
     def run_once(self, case: Case, model: pathlib.Path, repetitions: "Repetitions") -> None:
-        """One round of one case, again if something disturbed it, with a profile of such conditions as it found."""
+        """Runs one round of a case, with a profile of the same conditions. Repeats it if it was disturbed."""
         iterations = self.plan.next_iterations(case, repetitions)
         while iterations > 0:
             profile = self.profile_now(case)
@@ -227,8 +229,8 @@ class Bench:
                 WARMUPS.get(case.algorithm, 1), "--profile", profile.path]
 
     def trace(self, case: Case, path: pathlib.Path, iteration_s: float) -> str:
-        """Predicted and measured timeline of the median of some iterations, which take about so long each; what hipress-exec says
-        of them."""
+        """Traces the predicted and measured timeline of the median of some iterations, which take about `iteration_s` each. Returns
+        the report of hipress-exec."""
         model, _ = write_model(self.models, case.model, case.rate, self.output)
         self.recent.clear()
         arguments = self.arguments(case, model, self.profile_now(case))
@@ -238,26 +240,26 @@ class Bench:
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """One start of a case, with the prediction from what was profiled about then."""
+    """One run of a case, with the prediction from a profile of that time."""
 
-    seconds: tuple[float, ...]  #: measured iterations
+    seconds: tuple[float, ...]  #: durations of the measured iterations
     predicted_s: float
-    interval_s: tuple[float, float]  #: of the prediction
-    disturbed: bool  #: the one or the other, so that those without are of like conditions
+    interval_s: tuple[float, float]  #: ends of the prediction's interval
+    disturbed: bool  #: true if the profile or the run was disturbed; undisturbed rounds have like conditions
 
 
 class Repetitions:
-    """What was measured of one case so far."""
+    """Measurements of one case so far."""
 
     def __init__(self) -> None:
         self.rounds: list[Round] = []
-        self.thrown_away = 0  #: rounds
-        self.repeated = 0  #: iterations of these
+        self.thrown_away = 0  #: number of discarded rounds
+        self.repeated = 0  #: number of iterations in discarded rounds
         self.report: dict = {}
 
     @property
     def kept(self) -> list[Round]:
-        """Those that nobody disturbed; if there are none, all."""
+        """Undisturbed rounds; all rounds if each was disturbed."""
         return [one for one in self.rounds if not one.disturbed] or self.rounds
 
     @property
@@ -284,7 +286,7 @@ class Repetitions:
 
 
 def by_group(cases: list[Case]) -> Iterator[list[Case]]:
-    """Consecutive cases of one group."""
+    """Yields consecutive cases of one group."""
     group: list[Case] = []
     for case in cases:
         if group and group[0].group != case.group:

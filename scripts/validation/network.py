@@ -1,5 +1,5 @@
-"""A network on one machine: hosts are network namespaces, joined by a bridge in one more; every end of every cable is
-shaped. Nothing of it lies in the machine's own namespace, so its firewall and addresses do not matter."""
+"""Network on one machine. Hosts are network namespaces, joined by a bridge in a further namespace; both ends of every cable are
+shaped. The machine's own namespace has no part of the network, so its firewall and addresses do not matter."""
 
 import os
 import pathlib
@@ -9,31 +9,31 @@ import subprocess
 import time
 
 PREFIX = "hipress"
-#: In the command lines of programs that make networks.
+#: Texts in the command lines of programs that make networks.
 MAKERS = (b"validate", b"demo.py", b"bench_hook")
-#: The only one of a host.
+#: Name of a host's only interface.
 INTERFACE = "eth0"
-#: What shapes each end of a cable. A bucket of 96 KB: with less, offloaded packets of 64 KiB are split, with a timer's
-#: wake-up for each part, and the cores become the bottleneck.
+#: Parameters of the shaping at each end of a cable. The bucket has 96 KB: a smaller one would split offloaded packets of 64 KiB,
+#: with a timer's wake-up for each part, and the cores would become the bottleneck.
 BURST, QUEUE = "96kb", "20ms"
-#: Receive buffers of a TCP connection, in bytes per Mbit/s. With the kernel's own, megabytes, every flow keeps a port's
-#: queue full: a small message waits up to 20 ms behind those of other flows, packets are lost, and shares are anything
-#: but equal. Networks for training keep queues short.
+#: Receive buffers of a TCP connection, in bytes per Mbit/s, and their least size in bytes. With the kernel's own buffers of
+#: megabytes, every flow would keep a port's queue full: a small message would wait up to 20 ms behind other flows, packets would be
+#: lost, and shares would be unequal. Networks for training keep queues short.
 RECEIVE_BUFFER, LEAST_RECEIVE_BUFFER = 256, 65536
-#: Pinned, because with others flows into one host share it unfairly.
+#: Fixed choice, because with other algorithms flows into one host share its link unfairly.
 CONGESTION_CONTROL = "reno"
 
 
 class Unavailable(Exception):
-    """This machine does not allow such a network; the message says why."""
+    """Error: this machine does not allow such a network. The message has the reason."""
 
 
 class CommandError(Exception):
-    """ip or tc failed."""
+    """Error: ip or tc failed."""
 
 
 def call(*command: object) -> str:
-    """Runs a command; its standard output."""
+    """Runs a command. Returns its standard output."""
     words = [str(word) for word in command]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -45,7 +45,7 @@ def call(*command: object) -> str:
 
 
 def attempt(*command: object) -> None:
-    """The same where failure means that it was done already."""
+    """Runs a command that may fail because its effect exists already."""
     try:
         call(*command)
     except CommandError:
@@ -53,7 +53,8 @@ def attempt(*command: object) -> None:
 
 
 class Network:
-    """`hosts` hosts, unlimited until shape() is called. A context manager: whatever ends the block, it is removed."""
+    """Network of `hosts` hosts, without limits until shape() is called. It is a context manager, and is removed however the block
+    ends."""
 
     def __init__(self, hosts: int):
         self.names = [f"{PREFIX}-{os.getpid()}-{host}" for host in range(hosts)]
@@ -63,7 +64,7 @@ class Network:
         return f"10.77.0.{host + 1}"
 
     def enter(self, host: int) -> list[str]:
-        """What to put before a command that is to run on a host."""
+        """Prefix of a command that is to run on a host."""
         return ["ip", "netns", "exec", self.names[host]]
 
     def __enter__(self) -> "Network":
@@ -94,7 +95,7 @@ class Network:
             call("ip", "-n", name, "link", "set", "lo", "up")
             call("ip", "-n", name, "link", "set", INTERFACE, "up")
             self.set(host, "tcp_congestion_control", CONGESTION_CONTROL)
-            # Or connections would begin with what those before them learned, of a network with other limits.
+            # Without this, connections would begin with values that earlier ones learned under different limits.
             self.set(host, "tcp_no_metrics_save", 1)
 
     def set(self, host: int, key: str, value: str) -> None:
@@ -106,7 +107,7 @@ class Network:
             self.set(host, "tcp_rmem", f"4096 {buffer} {buffer}")
 
     def shape(self, mbits: int) -> None:
-        """Limits every host to so many Mbit/s each way."""
+        """Limits every host to `mbits` Mbit/s in each direction."""
         limit = ("root", "tbf", "rate", f"{mbits}mbit", "burst", BURST, "latency", QUEUE)
         self.set_receive_buffers(mbits)
         for host, name in enumerate(self.names):
@@ -114,7 +115,7 @@ class Network:
             call("tc", "-n", self.switch, "qdisc", "replace", "dev", f"port{host}", *limit)
 
     def lift(self, mbits: int) -> None:
-        """Removes the limits; buffers stay those of a network of so many Mbit/s."""
+        """Removes the limits. Buffers stay those of a network of `mbits` Mbit/s."""
         self.set_receive_buffers(mbits)
         for host, name in enumerate(self.names):
             attempt("tc", "-n", name, "qdisc", "del", "dev", INTERFACE, "root")
@@ -125,7 +126,7 @@ class Network:
 
 
 def remove_namespaces(names: list[str]) -> None:
-    """Cables first: a namespace that is deleted with a shaped cable in it may keep it for long."""
+    """Removes namespaces, their cables first: a deleted namespace that still has a shaped cable may keep it for long."""
     for name in names:
         if not name.endswith("-switch"):
             attempt("ip", "-n", name, "link", "del", INTERFACE)
@@ -134,8 +135,8 @@ def remove_namespaces(names: list[str]) -> None:
 
 
 def remove_leftovers(proc: pathlib.Path = pathlib.Path("/proc")) -> list[str]:
-    """Removes the networks, and ends the ranks in them, of programs that were killed; returns the names. A
-    namespace bears its maker's process id."""
+    """Removes the networks of programs that were killed, and ends the ranks in them. Returns the names of the namespaces, which
+    contain their maker's process id."""
     left = []
     for line in call("ip", "netns", "list").splitlines():
         name = line.split()[0] if line.split() else ""
@@ -152,7 +153,7 @@ def remove_leftovers(proc: pathlib.Path = pathlib.Path("/proc")) -> list[str]:
 
 
 def makes_networks(process: pathlib.Path) -> bool:
-    """Whether the process is there and is one of ours, and not another that got its number."""
+    """True if the process exists and makes networks; a different process may have got its number since."""
     try:
         command = (process / "cmdline").read_bytes()
     except OSError:

@@ -14,21 +14,22 @@ from collections.abc import Callable
 from .conditions import die_with_parent
 from .network import Network
 
-#: Before a rank: the scheduler serves it before ordinary programs, which else add milliseconds to every wake-up.
+#: Prefix of a rank's command. The scheduler then serves the rank before ordinary programs, which otherwise add milliseconds to
+#: every wake-up.
 REAL_TIME = ("chrt", "--rr", "10")
-#: How long one of several ranks of equal priority keeps a core. The kernel's 100 ms are longer than many an iteration, in
-#: which one rank would then not begin before another has ended; this is its tick.
+#: Time slice of ranks of equal priority on a core, in ms: the kernel's tick. The kernel's default of 100 ms is longer than many an
+#: iteration; one rank would then begin only after another has ended.
 TURN_MS = 4
 TURN = pathlib.Path("/proc/sys/kernel/sched_rr_timeslice_ms")
-#: While somebody holds this file open with a latency of 0 in it, idle processors poll (Linux, PM quality of service).
+#: File of Linux (PM quality of service). While a program keeps it open with a latency of 0 written to it, idle processors poll.
 LATENCY = pathlib.Path("/dev/cpu_dma_latency")
-#: How many huge pages the kernel keeps for programs that ask for these, and what it says of memory.
+#: Files with the number of huge pages that the kernel reserves, and with its figures of memory.
 POOL = pathlib.Path("/proc/sys/vm/nr_hugepages")
 MEMORY = pathlib.Path("/proc/meminfo")
 
 
 class ToolError(Exception):
-    """A tool failed; the message says which and what it said."""
+    """Error: a tool failed. The message has its name and its output."""
 
 
 def real_time_allowed() -> bool:
@@ -39,8 +40,8 @@ def real_time_allowed() -> bool:
 
 @contextlib.contextmanager
 def setting(path: pathlib.Path, value: Callable[[int], int]):
-    """Sets a number of the kernel to `value` of what it was meanwhile, where that is allowed. A shell that waits for the
-    end of its input puts it back, also after this process was killed."""
+    """Sets a number of the kernel, where permitted, to `value` of its present one, within the block. A shell restores it when its
+    input ends, even if this process is killed."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError, ValueError):
             before = int(path.read_text())
@@ -60,19 +61,19 @@ def restored(path: pathlib.Path, number: int):
 
 
 def short_turns():
-    """Ranks of real-time priority share cores in turns of TURN_MS meanwhile, where that may be changed."""
+    """Lets real-time ranks share cores in time slices of TURN_MS within the block, where permitted."""
     return setting(TURN, lambda _: TURN_MS)
 
 
 def reserved_memory():
-    """Half of the memory that is there is kept for ranks meanwhile, as huge pages, where that may be asked for. What ranks
-    leave behind goes to the next ones then. Otherwise it goes back to the kernel, and where this machine is virtual on to its
-    host, which takes processors away while it unmaps it."""
+    """Reserves half of the available memory as huge pages for ranks within the block, where permitted. Memory that a rank frees
+    then goes to the next rank. Otherwise it would go back to the kernel, and on a virtual machine to the host, which takes
+    processors away while it unmaps memory."""
     return setting(POOL, lambda pages: pages + memory_kb("MemAvailable") // 2 // memory_kb("Hugepagesize"))
 
 
 def memory_kb(name: str) -> int:
-    """What the kernel says of memory. OSError if it does not say that."""
+    """A figure of the kernel about memory, in KiB. Raises OSError if the kernel does not report it."""
     found = re.search(rf"^{name}: *(\d+) kB$", MEMORY.read_text(), re.MULTILINE)
     if not found:
         raise OSError(f"{MEMORY} has no {name}")
@@ -80,7 +81,8 @@ def memory_kb(name: str) -> int:
 
 
 def allocation() -> str:
-    """How glibc allocates: in huge pages, or the first iterations go into page faults; those of the pool, if it has any."""
+    """Setting with which glibc allocates huge pages, taken from the pool if it has any. Without huge pages, the first iterations
+    would be spent in page faults."""
     try:
         pooled = int(POOL.read_text()) > 0
     except (OSError, ValueError):
@@ -90,7 +92,7 @@ def allocation() -> str:
 
 @contextlib.contextmanager
 def awake():
-    """Idle processors poll instead of halting meanwhile, where that may be asked for: a virtual one that halts is woken by
+    """Makes idle processors poll instead of halting within the block, where permitted. A virtual processor that halts is woken by
     its host, which takes 50 us to 1 ms."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
@@ -99,26 +101,27 @@ def awake():
 
 
 def come_before_ranks() -> None:
-    """Lets this process, which mostly waits, act on deadlines and signals though ranks that hang keep every processor
-    busy; its children are scheduled as ordinary programs."""
+    """Gives this process, which mostly waits, priority over ranks, so that it reacts to deadlines and signals even if hanging ranks
+    keep every processor busy. Its children have the priority of ordinary programs."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(20))
 
 
 @dataclasses.dataclass(frozen=True)
 class Launcher:
-    """Starts the tools of one build: on the hosts of a network, or on loopback as threads of one process."""
+    """Launcher of the tools of one build: on the hosts of a network, or on loopback as threads of one process."""
 
     tools: pathlib.Path
     network: Network | None = None
     real_time: bool = False
-    timeout_s: float = 300  #: then ranks are taken to hang; a profile of four has taken two minutes
+    timeout_s: float = 300  #: time after which ranks count as hanging; a profile with four ranks has taken two minutes
 
     def run_json(self, ranks: int, tool: str, *arguments: object) -> dict:
         return json.loads(self.run(ranks, tool, *arguments, "--json"))
 
     def run(self, ranks: int, tool: str, *arguments: object) -> str:
-        """Rank 0's standard output. ToolError if a rank fails or takes longer than `timeout_s`."""
+        """Runs a tool as ranks. Returns rank 0's standard output. Raises ToolError if a rank fails or takes longer than
+        `timeout_s`."""
         words = [*(REAL_TIME if self.real_time else ()), str(self.tools / tool), *map(str, arguments)]
         with tempfile.TemporaryDirectory(prefix="hipress_validate_") as folder:
             if self.network is None:
@@ -130,7 +133,7 @@ class Launcher:
 
     @staticmethod
     def start(command: list[str], folder: str, rank: int, job: dict[str, str]) -> subprocess.Popen:
-        """Profile and replay must allocate alike, since it changes what codecs cost."""
+        """Starts a rank. Profiles and replays must allocate memory alike, because that changes the costs of codecs."""
         rendezvous = pathlib.Path(folder, "rendezvous")
         rendezvous.mkdir(exist_ok=True)
         environment = {"GLIBC_TUNABLES": allocation(), **os.environ, **job}

@@ -1,4 +1,4 @@
-"""One way of doing something, replayed round by round, and what was predicted of it."""
+"""Results of a plan or setting that is replayed round by round, and its predictions."""
 
 import dataclasses
 import statistics
@@ -8,7 +8,7 @@ from .conditions import taken_between
 from .evaluation import quantile
 from .measurement import Bench
 
-#: Headings of Replayed.columns().
+#: Headings of the columns of Replayed.columns().
 COLUMNS = f"{'predicted':>9} {'p10':>8} {'p90':>8} {'measured':>9} {'error':>7}"
 
 
@@ -18,22 +18,22 @@ def ms(seconds: float | None) -> str:
 
 @dataclasses.dataclass(kw_only=True)
 class Replayed:
-    """Iterations of all rounds; times in seconds."""
+    """Measured iterations of all rounds, and their predictions; times are in seconds."""
 
     seconds: list[float] = dataclasses.field(default_factory=list)
-    predicted: list[dict] = dataclasses.field(default_factory=list)  #: what hipress-exec printed, round by round
+    predicted: list[dict] = dataclasses.field(default_factory=list)  #: reports of hipress-exec, one for each round
     verified: bool = True
-    disturbed: int = 0  #: rounds
+    disturbed: int = 0  #: number of disturbed rounds
 
     def add(self, report: dict) -> None:
-        """What hipress-exec printed of one round."""
+        """Adds a round's report of hipress-exec."""
         self.seconds += report["each_measured_iteration_s"]
         self.predicted.append(report)
         self.verified &= report["verified"]
 
     def once(self, bench: Bench, measure: Callable[[], None]) -> None:
-        """Calls `measure`, which adds a round, again while other programs disturb it: what was disturbed is thrown away, but the
-        last."""
+        """Calls `measure`, which adds a round, and repeats it while other programs disturb it. Of these rounds, only the last is
+        kept."""
         kept = len(self.seconds), len(self.predicted)
 
         def anew() -> None:
@@ -47,7 +47,8 @@ class Replayed:
         return statistics.median(self.seconds)
 
     def predicted_s(self, end: str = "") -> float | None:
-        """The median over rounds, or with "_p10" or "_p90" of that end of its interval; None for what is not ours."""
+        """Median over rounds of the predicted iteration, or of an end of its interval ("_p10", "_p90"). None for rounds that
+        hipress-exec did not run."""
         values = [report.get(f"predicted_iteration_s{end}") for report in self.predicted]
         return statistics.median(values) if values else None
 
@@ -66,11 +67,11 @@ class Replayed:
         return f"{ends} {ms(self.measured_s):>9} {'–' if self.error is None else f'{self.error * 100:+.1f}%':>7}"
 
     def notes(self) -> str:
-        """What ends the line."""
+        """Text at the end of the line: whether rounds were disturbed or data was wrong."""
         return f"{' disturbed' if self.disturbed else ''}{'' if self.verified else ' WRONG'}"
 
     def times(self) -> dict:
-        """For JSON."""
+        """Measured and predicted times, as members of a JSON object."""
         predicted = {f"predicted_s{end}": self.predicted_s(end) for end in ("", "_p10", "_p90")}
         return {**predicted, "measured_s": self.measured_s, "measured_s_p10": quantile(self.seconds, 0.1),
                 "measured_s_p90": quantile(self.seconds, 0.9), "error": self.error, "iterations_s": self.seconds,
@@ -78,7 +79,7 @@ class Replayed:
 
 
 def describe_errors(results: list[Replayed]) -> str:
-    """"error: median 0.4 %, p90 0.6 %, 5 of 5 inside their interval", of those with a prediction."""
+    """Sentence about the results with a prediction, such as "error: median 0.4 %, p90 0.6 %, 5 of 5 inside their interval"."""
     predicted = [result for result in results if result.predicted]
     errors = [abs(result.error) for result in predicted]
     return (f"error: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %, "

@@ -1,4 +1,4 @@
-"""Results in and out: the CSV that a run resumes from, and the JSON."""
+"""Files of results: the CSV from which a run resumes, and the JSON."""
 
 import csv
 import pathlib
@@ -11,14 +11,14 @@ from .evaluation import Pair, Result, different, intervals, pairs, summarise
 COLUMNS = ("model", "topology", "algorithm", "nnodes", "rate", "size_scale", "time_scale", "predicted_s",
            "predicted_s_p10", "predicted_s_p90", "within_interval", "measured_s", "p10_s", "p90_s", "error", "compute_s", "exposed_predicted_s", "exposed_measured_s", "exposed_error",
            "within_spread", "disturbed", "repeated", "verified", "repetitions_s")
-#: Columns that are empty where nothing was exposed, or no interval told.
+#: Columns that may be empty, because nothing was exposed or no interval is known.
 MAY_LACK = ("exposed_error", "predicted_s_p10", "predicted_s_p90", "within_interval")
 PAIR_COLUMNS = ("model", "nnodes", "rate", "faster", "slower", "faster_measured_s", "slower_measured_s",
                 "faster_predicted_s", "slower_predicted_s", "difference", "ranked")
 
 
 class ResultsError(Exception):
-    """A file of results cannot be used; the message says why."""
+    """Error: a file of results cannot be used. The message has the reason."""
 
 
 def row(result: Result) -> dict[str, object]:
@@ -51,7 +51,7 @@ def write_csv(path: pathlib.Path, results: list[Result]) -> None:
 
 
 def read_csv(path: pathlib.Path) -> list[Result]:
-    """What a run before this left; nothing if there is no such file."""
+    """Results of an earlier run; empty if the file does not exist."""
     if not path.exists():
         return []
     with open(path, newline="", encoding="utf-8") as stream:
@@ -77,7 +77,7 @@ def pair_row(pair: Pair) -> dict[str, object]:
 
 
 def write_pairs(path: pathlib.Path, results: list[Result]) -> None:
-    """Every pair of plans for the same job, also those that hardly differ."""
+    """Writes every pair of plans for the same job, also pairs whose times hardly differ."""
     write_rows(path, PAIR_COLUMNS, [pair_row(pair) for pair in pairs(results)])
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """One rank of a job whose parameters fully_shard() divides, over gloo.
 
-Needs PyTorch 2. Started by the experiment sharded with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object. It trains
-the text model of examples/train.py, or, with --paced, layers that sleep instead of computing, as a JSON file says:
-[{"name", "elements", "forward_s", "backward_s"}] in the order of forward. With --sizes it times gloo's collectives instead.
---plan is what hipress trains with; without it PyTorch gathers and reduces alone.
+Needs PyTorch 2. Started by the experiment sharded with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object. It
+trains the text model of examples/train.py. With --paced, it trains layers that sleep instead of computing, as a JSON file says:
+[{"name", "elements", "forward_s", "backward_s"}] in the order of forward. With --sizes, it times gloo's collectives instead. With
+--plan, hipress gathers and reduces by that plan; without it, PyTorch does so alone.
 """
 
 import argparse
@@ -22,12 +22,12 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "examples")]
 import tasks  # noqa: E402  (found through the path above)
 from validation import gloo_rank  # noqa: E402
 
-#: Times that a collective is measured, by its bytes: the larger, the fewer.
+#: Number of measurements of a collective, by largest size in bytes: the larger the collective, the fewer.
 REPEATED = ((1 << 20, 20), (8 << 20, 8), (1 << 40, 4))
 
 
 class Sleep(torch.autograd.Function):
-    """A layer whose passes take so many seconds, and whose gradients are the same in every step."""
+    """Layer whose passes take given times, and whose gradients are the same in every step."""
 
     @staticmethod
     def forward(ctx, values, weight, layer):
@@ -43,7 +43,7 @@ class Sleep(torch.autograd.Function):
 
 
 class Layer(torch.nn.Module):
-    """Parameters as one matrix."""
+    """Layer whose parameters are one matrix."""
 
     def __init__(self, described: dict):
         super().__init__()
@@ -70,7 +70,7 @@ def sharded(model: torch.nn.Module, blocks) -> torch.nn.Module:
 
 
 def steps(model: torch.nn.Module, options: argparse.Namespace, loss_of, optimizer) -> dict:
-    """Seconds of each step on the slowest rank, and the losses' means over ranks."""
+    """Seconds of each step on the slowest rank, and losses averaged over ranks."""
     seconds, losses = [], []
     for step in range(options.warmups + options.iterations):
         dist.barrier()
@@ -113,7 +113,7 @@ def run_model(options: argparse.Namespace) -> dict:
 
 
 def time_of(collective, size_bytes: int) -> float:
-    """The median of the slowest rank's seconds."""
+    """Median over repetitions of the slowest rank's seconds."""
     repeated = next(times for most, times in REPEATED if size_bytes <= most)
     found = []
     for _ in range(repeated + 1):
@@ -127,7 +127,7 @@ def time_of(collective, size_bytes: int) -> float:
 
 
 def run_collectives(options: argparse.Namespace) -> dict:
-    """Seconds by what is done and the bytes of all shards together."""
+    """Seconds by collective and by bytes of all shards together."""
     ranks = dist.get_world_size()
     found = {"all_gather": [], "reduce_scatter": [], "all_to_all": [], "all_reduce": []}
     for size in options.sizes:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One rank that trains a model of examples/train.py in several ways, a block of steps of each in turn, so that whatever the machine does
-meanwhile hits all alike.
+"""One rank that trains a model of examples/train.py in several ways, in turns of a block of steps, so that other work of the
+machine affects all ways alike.
 
 Needs torch. Started by the experiment training with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object:
 {"ways": {NAME: {"blocks_s": [[seconds of each step of a block]], "losses": [of each step]}}}.
@@ -24,7 +24,7 @@ from validation import gloo_rank  # noqa: E402
 
 
 class Way:
-    """A model that is trained as train.py's arguments say."""
+    """Model that is trained in a way that arguments of train.py describe."""
 
     def __init__(self, arguments: list, rank: int):
         sys.argv = ["train.py", *arguments]
@@ -38,7 +38,7 @@ class Way:
         self.blocks_s, self.losses = [], []
 
     def run(self, steps: int) -> None:
-        """A block, whose first step finds other ways' data in the caches."""
+        """Trains for a block of steps. The first step finds other ways' data in the caches."""
         torch.distributed.barrier()
         ends = [time.perf_counter()]
         for _ in range(steps):

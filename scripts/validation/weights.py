@@ -10,7 +10,7 @@ import numpy
 
 
 def weights(elements: int, deviation: float) -> numpy.ndarray:
-    """The same ones every time."""
+    """Made-up weights, the same in every run."""
     numbers = numpy.random.default_rng(1).standard_normal(elements, dtype=numpy.float32) * numpy.float32(deviation)
     bits = numbers.view(numpy.uint32)
     bits += 0x7FFF + ((bits >> 16) & 1)  # to the nearest, ties to even

@@ -1,4 +1,4 @@
-"""The experiments of scripts/validate.py: a row and a module each, which defines EXPERIMENT."""
+"""Experiments of scripts/validate.py: each is a row here and a module that defines EXPERIMENT."""
 
 EXPERIMENTS = {
     "networks": "plans of four models on shaped networks, or over loopback: predicted and measured iterations",

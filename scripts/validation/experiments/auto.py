@@ -1,4 +1,4 @@
-"""Trains a model by plain DDP, by plans that stay, and by attach() without a plan, while the bandwidth changes at given steps. Prints
+"""Trains a model by plain DDP, by fixed plans, and by attach() without a plan, while the bandwidth changes at given steps. Prints
 median step times between changes, and the report of attach().
 
     scripts/validate.py auto --model digits --nnodes 2 --rates 1000 100 1000 --steps 300 --profile profile.yaml
@@ -22,12 +22,13 @@ from ..network import Network
 from ..torch_bench import TorchBench, use_package
 
 WAYS = ("ddp", "fp16", "int8block", "auto")
-#: Steps after a change within which a job has to be as fast as the best way that stays, and how much longer a step may take then.
+#: Steps after a change within which the job has to be as fast as the best fixed way, and relative excess of its step time that
+#: still counts as equal.
 SETTLED, CLOSE = 25, 0.05
 
 
 def run_way(options: argparse.Namespace, bench: TorchBench, way: str) -> dict:
-    """Runs one job, whose network changes when rank 0 announces the step. Returns the JSON object that rank 0 prints."""
+    """Runs one job; the network changes when rank 0 announces the step. Returns the JSON object that rank 0 prints."""
     network = bench.launcher.network
     network.shape(options.rates[0])
     at = [options.steps * number for number in range(1, len(options.rates))]
@@ -48,8 +49,8 @@ def run_way(options: argparse.Namespace, bench: TorchBench, way: str) -> dict:
 
 
 def rows_of(options: argparse.Namespace, found: dict) -> list:
-    """Rows of the stretches between changes: the rate, median seconds of a step of each way once it is settled, and the number of
-    steps after which auto stays close to the best; None: it never does."""
+    """Rows of the intervals between changes: the rate, the median step time of each way once it has settled, and the number of
+    steps after which auto stays close to the best way; None if it never does."""
     rows = []
     for number, rate in enumerate(options.rates):
         stretch = {way: one["steps_s"][number * options.steps:(number + 1) * options.steps] for way, one in found.items()}

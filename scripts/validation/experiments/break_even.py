@@ -1,7 +1,8 @@
-"""Replays both sides of break-evens: where hipress-plan --break-even says that compressing ceases to pay, on a network of known
-speed. VGG19 and BERT-large, scaled so that an iteration takes about a second, on two nodes; at
-a quarter and a half of the predicted bandwidth, and at 1.5 and 2.5 times it, the fastest plan that compresses and the fastest without
-run in turn. Prints what compressing saves, as predicted and as measured, and whether both are on the same side of the tolerance.
+"""Replays plans on both sides of predicted break-evens, the bandwidths at which compression ceases to pay according to hipress-plan
+--break-even, on a network of known speed. The models are VGG19 and BERT-large on two nodes, scaled so that an iteration takes about
+a second. At a quarter and a half of the break-even, and at 1.5 and 2.5 times it, the fastest compressing plan and the fastest
+uncompressed plan run in turn. Prints the predicted and the measured saving by compression, and whether both are on the same side of
+the tolerance.
 """
 
 import argparse
@@ -20,21 +21,22 @@ from ..network import Network
 
 MODELS = ("vgg19", "bert_large")
 NODES = 2
-RATE = 500  #: Mbit/s of the network that is profiled
-FACTORS = (0.25, 0.5, 1.5, 2.5)  #: of the predicted break-even
-BYTES = 24e6  #: of gradients, scaled
+RATE = 500  #: rate of the profiled network, in Mbit/s
+FACTORS = (0.25, 0.5, 1.5, 2.5)  #: measured bandwidths, as multiples of the predicted break-even
+BYTES = 24e6  #: size of the scaled gradients
 COMPUTE_S = 0.6
-TOLERANCE = 0.005  #: hipress-plan's: compressing has to save more
+TOLERANCE = 0.005  #: Saving that compression must exceed to pay, hipress-plan's default.
 
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """A model at one bandwidth: seconds of the two plans."""
+    """Results of a model at one bandwidth: seconds of an iteration with the best compressing plan and with the best uncompressed
+    one."""
 
     model: str
     factor: float
     mbits: int
-    predicted: tuple[float, float]  #: with compression, without
+    predicted: tuple[float, float]  #: with compression, and without
     measured: tuple[float, float]
 
     @staticmethod
@@ -43,7 +45,8 @@ class Side:
 
     @property
     def agrees(self) -> bool:
-        """Below the break-even compressing saves more than the tolerance, as measured, and above it does not."""
+        """True if the measured saving is above the tolerance at a bandwidth below the break-even, or not above it at a higher
+        bandwidth."""
         return (self.saving(self.measured) > TOLERANCE) == (self.factor < 1)
 
     def to_json(self) -> dict:

@@ -1,10 +1,10 @@
-"""Lays broadcasts that hipress-plan plans beside gloo's own (torch.distributed.broadcast), in the same run and on the same
-networks of known speed; and what was predicted beside what was measured.
+"""Compares broadcasts that hipress-plan plans with gloo's own (torch.distributed.broadcast), in the same run and on the same
+networks of known speed. Also compares predictions with measurements.
 
-One fp32 tensor goes from node 0 to all others: by gloo, and as a chain, raw and with each of --codecs. With --lossless CODEC,
-as many bytes of bf16 numbers also go raw and with that codec, sized by a sample of them: numbers drawn from a normal
-distribution of standard deviation 0.02, as weights are, and rounded to bf16. Plans are hipress-plan's of a profile of this
-network. Needs a python3 with torch.
+One fp32 tensor goes from node 0 to all others: by gloo, and as a chain, raw and with each of --codecs. With --lossless CODEC, as
+many bytes of bf16 numbers also go raw and with that codec. These numbers are drawn like weights, from a normal distribution with a
+standard deviation of 0.02, and rounded to bf16; a sample of them predicts the length of messages. hipress-plan makes the plans from
+a profile of this network. Needs a python3 with torch.
 """
 
 import argparse
@@ -25,9 +25,9 @@ from ..torch_bench import TorchBench
 
 WEIGHTS = ROOT / "scripts/validation/weights.py"
 GLOO, RAW = "gloo", "none"
-#: Of weights, relative to nothing: what matters to a lossless codec is how exponents are distributed.
+#: Standard deviation of the weights. Its absolute size does not matter: a lossless codec depends on the distribution of exponents.
 DEVIATION = 0.02
-#: Of hipress-exec, before the measured ones; gloo's broadcast has as many.
+#: Warm-up iterations of hipress-exec; gloo's broadcast has the same number.
 WARMUPS = 1
 
 HEADER = f"{'N':>2} {'topology':10} {'codec':18} {'dtype':9} {'chunks':>6} {COLUMNS} {'below gloo':>10}"
@@ -35,9 +35,9 @@ HEADER = f"{'N':>2} {'topology':10} {'codec':18} {'dtype':9} {'chunks':>6} {COLU
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How a tensor is broadcast."""
+    """Way to broadcast a tensor."""
 
-    topology: str  #: GLOO, or a topology of ours
+    topology: str  #: GLOO, or a topology of this project
     codec: str = RAW
     dtype: str = "float32"
 
@@ -48,7 +48,7 @@ class Way:
 
 @dataclasses.dataclass
 class Result(Replayed):
-    """A way of broadcasting between so many nodes."""
+    """Results of a way to broadcast among a number of nodes."""
 
     way: Way
     nnodes: int
@@ -66,12 +66,12 @@ def format_row(result: Result, gloo_s: float) -> str:
 
 @dataclasses.dataclass
 class BroadcastBench(TorchBench):
-    """Our links are those of the default transport."""
+    """Bench whose links are those of the default transport, for this project's broadcasts."""
 
     size: int = 64_000_000
 
     def profile(self, case: Case, codecs: list[str], weights: pathlib.Path | None) -> pathlib.Path:
-        """Links from this network, kernels anew, and what lossless messages of the weights come to."""
+        """Profiles the links of this network and the kernels, and the length of lossless messages of the weights."""
         path = self.profile_path(f"{links_of(case)}_now")
         self.profile_kernels(case, ",".join(codecs), path, *(("--sample", weights / "rank0/0.f32") if weights else ()))
         return path
@@ -84,7 +84,7 @@ class BroadcastBench(TorchBench):
         return path, made
 
     def write_weights(self, nnodes: int) -> pathlib.Path:
-        """A folder for hipress-exec --gradients: weights on node 0, zeros elsewhere."""
+        """Writes a folder for hipress-exec --gradients, with weights on node 0 and zeros elsewhere. Returns its path."""
         folder = self.output / f"weights_{nnodes}"
         elements = self.size // 2
         for rank in range(nnodes):
@@ -116,7 +116,7 @@ class BroadcastBench(TorchBench):
         result.add(report)
 
     def run_nodes(self, case: Case, ways: list[Way], codecs: list[str], weights: pathlib.Path | None) -> list[Result]:
-        """All ways, to and fro, so that none is always the one run last, longest after the profile."""
+        """Runs all ways round by round, in alternating order, so that no way always runs last, longest after the profile."""
         results = [Result(way, case.nnodes) for way in ways]
         for number in range(self.plan.rounds):
             profile = self.profile(case, codecs, weights)
@@ -159,7 +159,7 @@ def find(results: list[Result], nnodes: int, way: Way) -> Result:
 
 
 def compare(options: argparse.Namespace, results: list[Result]) -> list[str]:
-    """What there is to say of the ways relative to each other."""
+    """Sentences that compare the ways with each other."""
     lines = []
     for nnodes in options.nnodes:
         def seconds(way: Way, nnodes: int = nnodes) -> float:
@@ -193,7 +193,7 @@ def node_counts(text: str) -> list[int]:
 
 
 def algorithms(text: str) -> list[str]:
-    """Separated by commas that are not in parentheses."""
+    """Splits a list at its commas, except those in parentheses."""
     names, depth = [""], 0
     for sign in text:
         depth += (sign == "(") - (sign == ")")

@@ -1,9 +1,9 @@
-"""Lays the bucket_cap_mb that `hipress-plan --advise` names beside the fastest of {1, 5, 25, 50, 100, 250}, measured with PyTorch's
-DistributedDataParallel over gloo, on networks of known speed.
+"""Compares the bucket_cap_mb that `hipress-plan --advise` names with the fastest of {1, 5, 25, 50, 100, 250}, measured with
+PyTorch's DistributedDataParallel over gloo, on networks of known speed.
 
-Ten jobs: shipped models with made-up gradients, scaled as in the experiment ddp, on 2 and 4 ranks at 200 and 1000 Mbit/s. Each
-rank has a model for each cap; their iterations take turns, so that a machine that changes its speed meanwhile changes all of
-them. A choice is right if its median iteration is within 3 % of the fastest. Needs a python3 with torch.
+The ten jobs are shipped models with made-up gradients, scaled as in the experiment ddp, on 2 and 4 ranks at 200 and 1000 Mbit/s.
+Each rank has a model for each cap. Their iterations take turns, so that changes of the machine's speed affect all caps alike. A
+choice is right if its median iteration is within 3 % of the fastest. Needs a python3 with torch.
 """
 
 import argparse
@@ -25,24 +25,24 @@ from ..torch_bench import GlooBench
 from .ddp import EMULATED_RATE
 
 CAPS = (25, 1, 5, 50, 100, 250)
-#: Model, ranks, Mbit/s; those of one network together.
+#: Jobs as (model, ranks, Mbit/s); those of one network are consecutive.
 JOBS = (("resnet50", 2, 200), ("bert_base", 2, 200), ("lstm", 2, 200), ("vgg16", 2, 1000), ("transformer", 2, 1000),
         ("vgg16", 4, 200), ("gpt2", 4, 200), ("resnet50", 4, 1000), ("bert_base", 4, 1000), ("ugatit_light", 4, 1000))
-#: A third of what the experiment networks sends, since six models share a rank's memory.
+#: Size of a model relative to the experiment networks. It is smaller here, because six models share a rank's memory.
 SIZE_SHARE = 1 / 3
-#: A choice that is this much slower than the fastest counts as the fastest.
+#: Largest share by which a choice may be slower than the fastest and still count as the fastest.
 TIE = 0.03
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A job: the advised cap, and seconds of iterations by cap."""
+    """Result of a job: the advised cap, and seconds of iterations by cap."""
 
     model: str
     nnodes: int
     rate: int
     advised: int
-    advice: str  #: the planner's sentence
+    advice: str  #: sentence of the planner
     by_cap: dict[int, list[float]]
     verified: bool
     disturbed: bool
@@ -72,7 +72,7 @@ class Result:
 
 
 def advised_cap(sentences: list[str]) -> tuple[int, str]:
-    """The cap that the advice names, and its sentence. ToolError if it names none."""
+    """Cap that the advice names, and its sentence. Raises ToolError if the advice names none."""
     for sentence in sentences:
         if found := re.match(r"bucket_cap_mb (\d+)", sentence):
             return int(found[1]), sentence

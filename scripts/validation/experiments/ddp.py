@@ -1,8 +1,9 @@
-"""Lays what `hipress-sim --plan ddp` predicts beside PyTorch's DistributedDataParallel over gloo, on networks of known speed.
+"""Compares the predictions of `hipress-sim --plan ddp` with PyTorch's DistributedDataParallel over gloo, on networks of known
+speed.
 
-Gradients are made up: as many as ResNet50's and BERT-base's, of 1/2 and 1/8 of their elements, ready when theirs are,
-with times scaled alike. DDP has its own buckets (1 MiB, then 25 MiB) on both sides. The network is profiled with
-gloo, so that all-reduces are gloo's. Needs a python3 with torch.
+Gradients are made up. Their number is that of ResNet50 and BERT-base, with 1/2 and 1/8 of the elements; ready times are scaled
+alike. Prediction and measurement both use DDP's default buckets (1 MiB, then 25 MiB). The network is profiled with gloo, so that
+all-reduces are gloo's. Needs a python3 with torch.
 """
 
 import argparse
@@ -19,9 +20,10 @@ from ..network import Network
 from ..replayed import COLUMNS, Replayed
 from ..torch_bench import GlooBench
 
-#: Models, and by what their gradients are divided, so that an iteration takes seconds.
+#: Models, and the numbers by which their gradients are divided, so that an iteration takes seconds.
 DIVISORS = {"resnet50": 2, "bert_base": 8}
-#: Computation relates to communication as in the unscaled model on links of so many Mbit/s: about half of it shows.
+#: Rate in Mbit/s. Computation is scaled so that its ratio to communication is that of the unscaled model on links of this rate:
+#: about half of the communication is then exposed.
 EMULATED_RATE = 10_000
 NODES = (2, 4)
 
@@ -30,10 +32,10 @@ HEADER = f"{'model':10} {'1/':>3} {'N':>2} {'rate':>5} {COLUMNS}"
 
 @dataclasses.dataclass
 class Result(Replayed):
-    """DDP of a model on so many nodes."""
+    """Results of DDP with a model on a number of nodes."""
 
     case: Case
-    ranks: dict = dataclasses.field(default_factory=dict)  #: what the ranks printed
+    ranks: dict = dataclasses.field(default_factory=dict)  #: output of the ranks
 
     def to_json(self) -> dict:
         return {"model": self.case.model, "elements_divided_by": DIVISORS[self.case.model], "nnodes": self.case.nnodes,
@@ -45,7 +47,7 @@ class Result(Replayed):
 
 
 class DdpBench(GlooBench):
-    """Ranks of DDP."""
+    """Bench that runs ranks of DDP."""
 
     def run_case(self, case: Case) -> Result:
         size = 1 / DIVISORS[case.model]

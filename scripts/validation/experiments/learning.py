@@ -1,11 +1,12 @@
-"""Lays what the planner says of learning beside trainings: twelve small jobs, rows of scripts/validation/learning.py.
+"""Compares the planner's predictions of learning with training runs of twelve small jobs, rows of scripts/validation/learning.py.
 
     validate.py learning ratios     steps ratios of plans that mix algorithms, predicted from a pilot of the algorithms alone and measured
     validate.py learning cells      time to DDP's loss, on networks of namespaces on this machine: DDP, its hooks, and plans
 
-`ratios` pilots every job; no network is needed. `cells` measures seconds per step of real DDP processes, a block of steps of each arm
-in turn, and multiplies them by the pilot's steps ratio: bits are equal, so that carries over. What is done is kept in --output, and a
-further run goes on from there. Needs a python3 with torch.
+`ratios` pilots every job; no network is needed. `cells` measures seconds per step of real DDP processes, in which the arms (DDP,
+its hooks and the plans) take turns in blocks of steps. It multiplies these seconds by the pilot's steps ratio, which applies
+because the pilot has the same bits. Finished parts are kept in --output, and a further run continues from there. Needs a python3
+with torch.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from hipress import _pilot_file  # noqa: E402  (through the path that whole_file
 NAMES = tuple(job.name for job in learning.JOBS)
 RATIO_COLUMNS = ("job", "ranks", "half", "plan", "predicted", "p10", "p90", "measured", "measured_p10", "measured_p90", "error", "within")
 CELL_COLUMNS = ("job", "ranks", "rate", "arm", "step_s", "steps_ratio", "per_ddp_step_s", "over_best_of_ddp")
-#: Steps of an arm before the next has its turn, and turns.
+#: Steps of an arm in its turn, and number of turns. An arm is DDP, one of its hooks, or a plan.
 BLOCK, TURNS = 12, 3
 CAPTURED_STEPS = 40
 
@@ -38,7 +39,7 @@ CAPTURED_STEPS = 40
 
 
 def model_file(job: learning.Job, folder: pathlib.Path, python: pathlib.Path) -> pathlib.Path:
-    """Names and shapes of the job's gradients, for plans whose time is not of interest."""
+    """Writes a model file with names and shapes of the job's gradients, for plans whose time does not matter."""
     path = folder / f"{job.name}.model.yaml"
     if not path.exists():
         rows = [f"- {{name: {name}, shape: {shape}}}" for name, shape in learning.shapes(job, str(python))]
@@ -47,7 +48,7 @@ def model_file(job: learning.Job, folder: pathlib.Path, python: pathlib.Path) ->
 
 
 def only_algorithms(pilot: pathlib.Path) -> pathlib.Path:
-    """The pilot without its runs of plan files, which the planner is to predict."""
+    """Copy of a pilot without its runs of plan files, which the planner is to predict."""
     document, path = _pilot_file.read(pilot), pilot.with_suffix(".algorithms.yaml")
     for key in ("plans", "ratios", "errors"):
         document[key] = [row for row in document[key] if not row["plan"].endswith(".yaml")]
@@ -56,15 +57,15 @@ def only_algorithms(pilot: pathlib.Path) -> pathlib.Path:
 
 
 def predicted(job: learning.Job, options: argparse.Namespace, plan: str, pilot: pathlib.Path) -> dict | None:
-    """The planner's `learning` of a plan file; None: an algorithm never has DDP's loss."""
+    """Planner's `learning` of a plan file; None if an algorithm never reaches DDP's loss."""
     return options.bench.ordinary.run_json(
         job.ranks, "hipress-plan", "--input", model_file(job, options.output, options.bench.python), "--plan", plan, "--pilot", pilot,
         "--bandwidth", "1Gbps", "--profile", "a100-10g", "--explain").get("learning")
 
 
 def ratios_of(job: learning.Job, options: argparse.Namespace) -> list:
-    """Rows of a job's mixed plans. Plans that never have DDP's loss within the pilot, and those that use an algorithm which never
-    has, say nothing that can be compared, and are left out."""
+    """Rows of a job's mixed plans. Plans that do not reach DDP's loss within the pilot are left out, and so are plans that use an
+    algorithm which does not reach it: their ratios cannot be compared."""
     pilot = learning.pilot(job, options.output, str(options.bench.python), options.jobs)
     measured = {row["plan"]: row for row in _pilot_file.read(pilot)["ratios"]}
     alone, rows = only_algorithms(pilot), []
@@ -101,7 +102,7 @@ def run_ratios(options: argparse.Namespace) -> int:
 
 @dataclasses.dataclass
 class LearningBench(TrainingBench):
-    """Plans for a captured job and a profiled network, and seconds of its steps."""
+    """Bench with plans for a captured job and a profiled network, and measured step times of the job."""
 
     algorithms: str = ",".join(learning.ALGORITHMS)
 
@@ -109,7 +110,7 @@ class LearningBench(TrainingBench):
         return self.capture(self.output / f"{job.name}.captured.yaml", shlex.split(job.arguments), CAPTURED_STEPS, *SMALL_BUCKETS)
 
     def planned(self, job: learning.Job, case: Case, arm: str, *arguments: object) -> pathlib.Path:
-        """The file of a plan, which is made once."""
+        """Path of an arm's plan, which is made at the first call."""
         path = self.output / f"{job.name}.{case.rate}.{arm}.yaml"
         if not path.exists():
             self.alone.run(job.ranks, "hipress-plan", "--input", self.captured_job(job), "--topology", "best", "--profile",
@@ -117,7 +118,7 @@ class LearningBench(TrainingBench):
         return path
 
     def run_job(self, job: learning.Job, case: Case, options: argparse.Namespace) -> list:
-        """Rows of a cell, an arm each."""
+        """Rows of a cell, one for each arm."""
         pilot = learning.pilot(job, self.output, str(self.python), options.jobs)
         plans = {"plan": self.planned(job, case, "plan", "--pilot", pilot),
                  "plan by time": self.planned(job, case, "time", "--algorithm", self.algorithms)}
@@ -133,12 +134,13 @@ class LearningBench(TrainingBench):
 
 
 def seconds_of(blocks: list) -> float:
-    """The median over blocks of their steps' medians; the first step of a block finds other arms' data in the caches."""
+    """Median over blocks of the median step time of each block. The first step of a block is left out, because it finds other arms'
+    data in the caches."""
     return statistics.median(statistics.median(block[1:]) for block in blocks)
 
 
 def rows_of(job: learning.Job, rate: int, seconds: dict, ratios: dict) -> list:
-    """Rows of a cell; an arm that never has DDP's loss has no time."""
+    """Rows of a cell. An arm that never reaches DDP's loss has no time."""
     times = {arm: seconds[arm] * ratio if isinstance(ratio, float) else None for arm, ratio in ratios.items()}
     best = min(times[arm] for arm in DDP if times[arm] is not None)
     return [{"job": job.name, "ranks": job.ranks, "rate": rate, "arm": arm, "step_s": seconds[arm], "steps_ratio": ratios[arm],

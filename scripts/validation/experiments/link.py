@@ -1,6 +1,5 @@
-"""How much of a link of known speed the executor uses: a raw ring among some ranks, beside plain gloo streams of as many bytes in the
-same run (bench_replay, one process per host).
-"""
+"""Measures the share of a link of known speed that the executor uses: a raw ring among some ranks is compared with plain gloo
+streams of as many bytes in the same run (bench_replay, one process per host)."""
 
 import argparse
 import dataclasses

@@ -1,9 +1,8 @@
-"""Trains the text model of examples/train.py by local updates on a network of known speed, beside ranks that compute alone: how much
-longer does a step take?
+"""Measures how much longer a step takes with local updates, for the text model of examples/train.py on a network of known speed.
 
-Two ranks train one model alone and another by local updates, in turns of five steps, in each of which one fragment is sent and
-arrives: whatever else the machine does meanwhile slows both. Prints for each round the seconds of a step and their ratio, and the
-ratios of all periods. Needs a python3 with torch.
+Two ranks train one model alone and a second one by local updates, in alternating turns of five steps, so that other work of the
+machine slows both alike. In each turn of the second model, one fragment is sent and arrives. Prints for each round the seconds of a
+step with each model and their ratio, and the ratios of all periods. Needs a python3 with torch.
 """
 
 import argparse
@@ -19,19 +18,19 @@ from ..network import Network
 from ..torch_bench import TorchBench, use_package
 
 RANKS = 2
-#: A fragment is sent in every turn.
+#: Number of fragments, and steps in a turn. A fragment is sent in every turn.
 FRAGMENTS, TURN = 4, 5
 PERIOD = FRAGMENTS * TURN
 TARGET = 1.1
 
 
 def means(values: list[float], count: int) -> list[float]:
-    """Of so many at a time."""
+    """Means of consecutive blocks of `count` values."""
     return [statistics.fmean(values[begin:begin + count]) for begin in range(0, len(values), count)]
 
 
 def describe(found: dict, periods: int) -> str:
-    """Of rounds of so many periods."""
+    """Describes the step times of rounds, each of `periods` periods, and the ratios of all periods."""
     rounds = zip(means(found["alone"], periods * FRAGMENTS), means(found["local"], periods * FRAGMENTS))
     lines = [f"round {number}: alone {alone:.3f} s a step, by local updates {local:.3f}: {local / alone:.3f} times"
              for number, (alone, local) in enumerate(rounds, 1)]
@@ -56,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     with Network(RANKS) as network:
         network.shape(options.rate)
         before = os.getloadavg()[0]
-        # With warm-ups, turns begin and end where a fragment that was sent has arrived.
+        # The warm-ups let each turn end at the step at which a fragment that was sent arrives.
         found = bench.on(network).run_rank(
             RANKS, "local_rank.py", "--schedule", schedule, "--plan", options.plan, "--warmups", options.overlap + 1, "--iterations",
             TURN, "--turns", options.rounds * options.periods * FRAGMENTS, timeout_s=7200)

@@ -1,10 +1,10 @@
-"""Lays hipress-exec with PowerSGD beside PyTorch's DistributedDataParallel with powerSGD_hook over gloo, in the same run and on
-the same networks of known speed; and what was predicted beside what was measured.
+"""Compares hipress-exec with PowerSGD with PyTorch's DistributedDataParallel with powerSGD_hook over gloo, in the same run and on
+the same networks of known speed. Also compares predictions with measurements.
 
-Both have the same rank, the same scaled gradients and the same ready times; DDP's bucket size and batching are swept and its
-best is taken (one bucket at a time, as over gloo the hook fails with more), ours has the plan that hipress-plan makes of a
-profile of this network. Beside that, one gradient of 4096 x 1024 alone, as PowerSGD and as a ring in fp16. Needs a python3 with
-torch.
+Both have the same rank, the same scaled gradients and the same ready times. DDP uses the best of several bucket sizes, with or
+without batching; it sends one bucket at a time, because over gloo the hook fails with more. hipress-exec uses the plan that
+hipress-plan makes from a profile of this network. In addition, one gradient of 4096 x 1024 is measured alone, as PowerSGD and as a
+ring in fp16. Needs a python3 with torch.
 """
 
 import argparse
@@ -25,7 +25,8 @@ from ..torch_bench import TorchBench
 MODELS = ("resnet50", "vgg16", "gpt2")
 RATES = (200, 1000)
 NODES = 4
-#: What is swept of DDP: MB of its buckets but the first, and whether tensors of one shape are one.
+#: Bucket sizes of DDP that are tried, in MB (except for the first bucket), and values of its option to batch tensors of the same
+#: shape.
 BUCKETS = (1, 5, 25, 100)
 ALONE = "name,elements,ready_us,shape\nlarge,4194304,0,4096x1024\n"
 
@@ -34,10 +35,10 @@ HEADER = f"{'model':10} {'rate':>5} {COLUMNS} {'DDP hook':>9} {'MB':>4} {'batche
 
 @dataclasses.dataclass
 class Result(Replayed):
-    """A model at a rate, ours and DDP's."""
+    """Results of a model at a link rate, with our plan and with DDP."""
 
     case: Case
-    ddp: dict = dataclasses.field(default_factory=dict)  #: {(bucket, batched): seconds of iterations}
+    ddp: dict = dataclasses.field(default_factory=dict)  #: {(bucket size, batched): seconds of iterations}
 
     @property
     def best(self) -> tuple:
@@ -60,7 +61,7 @@ class Result(Replayed):
 
 @dataclasses.dataclass
 class LowRankBench(TorchBench):
-    """Our links are those of the default transport."""
+    """Bench whose links are those of the default transport, for this project's plans."""
 
     rank: int = 4
 
@@ -69,7 +70,7 @@ class LowRankBench(TorchBench):
         return f"powersgd(rank={self.rank},ef=2)"
 
     def profile(self, case: Case, algorithms: str) -> pathlib.Path:
-        """Links from this network, kernels anew."""
+        """Profiles the links of this network and the kernels."""
         path = self.profile_path(f"{case.rate}_{case.model}")
         self.profile_kernels(case, algorithms, path)
         return path
@@ -84,7 +85,7 @@ class LowRankBench(TorchBench):
 
     def run_case(self, case: Case) -> Result:
         size = scale_of((self.models / f"{case.model}.yaml").read_text(), case.rate).size
-        yaml, of_ranks = self.write_scaled(case, Scale(size, size))  # a part of a model computes for its part of the time
+        yaml, of_ranks = self.write_scaled(case, Scale(size, size))  # computation is scaled by the same factor as sizes
         profile = self.profile(case, self.algorithm)
         plan = self.output / f"plan_{case.model}_{case.rate}.yaml"
         self.ordinary.run(NODES, "hipress-plan", "--input", yaml, "--topology", case.topology, "--profile", profile,
@@ -99,7 +100,7 @@ class LowRankBench(TorchBench):
         return result
 
     def run_alone(self, case: Case) -> dict:
-        """One gradient of 4096 x 1024: seconds as PowerSGD, over either topology, and as a ring in fp16."""
+        """Seconds for one gradient of 4096 x 1024, as PowerSGD over either topology, and as a ring in fp16."""
         model = self.output / "alone.csv"
         model.write_text(ALONE)
         profile = self.profile(case, f"fp16,{self.algorithm}")

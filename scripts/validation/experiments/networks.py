@@ -1,4 +1,4 @@
-"""Lays predictions beside measurements of many plans on networks of known speed.
+"""Compares predictions with measurements of many plans on networks of known speed.
 
 Profiles the network through the executor, then predicts and measures {ResNet50, VGG16, LSTM, GPT-2} x {ps, ring} x
 {none, fp16, onebit, TernGrad, DGC} x {2, 3, 4} nodes x {200, 500, 1000} Mbit/s, sizes scaled so that a case takes
@@ -17,9 +17,9 @@ from ..network import Network
 from hipress._style import into_files, save  # noqa: E402  (through the path that whole_file adds)
 from hipress._time_pictures import measured  # noqa: E402
 
-#: Time for the profiles of links, in seconds: of the unlimited network, and of each rate.
+#: Time to profile links, in seconds: those of the unlimited network, and those of each rate.
 PROFILE_S, LINKS_S = 30, 90
-#: The case that is traced, if it is among those that are run; else the last.
+#: Case that is traced, if it is among the cases of the run; otherwise the last case is traced.
 TRACED = ("gpt2", "ps", "onebit")
 
 HEADER = (f"{'model':9} {'topo':4} {'plan':8} {'N':>1} {'rate':>8} {'predicted':>10} {'measured':>10} "
@@ -115,7 +115,7 @@ class Run:
         return [*names, *(f"unlimited_{name}" for name in names)]
 
     def run(self) -> int:
-        """The exit status: 1 if data did not verify."""
+        """Runs all cases. Returns the exit status, which is 1 if data did not verify."""
         self.announce()
         if self.options.loopback:
             return self.run_loopback()
@@ -146,14 +146,14 @@ class Run:
         case = next((case for case in self.chosen if (case.model, case.topology, case.algorithm) == TRACED),
                     self.chosen[-1])
         if network is not None:
-            if not bench.profile_path(links_of(case)).exists():  # a run that is resumed measures no others
+            if not bench.profile_path(links_of(case)).exists():  # a resumed run measures no other profiles
                 bench.profile_links(network, case)
             network.shape(case.rate)
         said = bench.trace(case, self.options.output / "trace.json", self.results[case].measured_s)
         print(f"\n{case.name}, tasks by kind:\n{said}", flush=True)
 
     def finish(self) -> int:
-        """Sums up and writes all results; the exit status."""
+        """Summarises and writes all results. Returns the exit status."""
         results = [self.results[case] for case in self.chosen]
         print(f"\n{format_report(results)}")
         files.write_pairs(self.options.output / "pairs.csv", results)
@@ -163,7 +163,7 @@ class Run:
         return 0 if all(result.verified for result in results) else 1
 
     def draw(self, results: list[Result]) -> None:
-        """The picture is an extra, and matplotlib may be missing."""
+        """Draws a picture, which is optional: matplotlib may be missing."""
         try:
             into_files()
             save(measured([files.row(result) for result in results]).figure, self.options.output / "scatter.png")

@@ -1,7 +1,7 @@
-"""Replays what hipress-plan finds beside the plans that it should beat, on networks of known speed: {ResNet50, VGG16, LSTM,
-GPT-2} x {ps, ring} x {200, 1000} Mbit/s on four nodes, each with the plans none, fp16, all, secopa, greedy and timeline, made for
-the profile of that network with the tool's own algorithms. Prints every time, and for every job whether timeline is the fastest
-as measured, or within the spread of the fastest.
+"""Replays the plans that hipress-plan finds and those that it should beat, on networks of known speed. The jobs are {ResNet50,
+VGG16, LSTM, GPT-2} x {ps, ring} x {200, 1000} Mbit/s on four nodes. Each runs with the plans none, fp16, all, secopa, greedy and
+timeline, made for the profile of its network with the tool's default algorithms. Prints every time, and for every job whether
+timeline is the fastest as measured, or within the spread of the fastest.
 """
 
 import argparse
@@ -25,19 +25,20 @@ RATES = (200, 1000)
 
 @dataclasses.dataclass
 class PlanBench(Bench):
-    """A bench whose cases have a plan's name for an algorithm."""
+    """Bench whose cases have the name of a plan as their algorithm."""
 
-    budget_s: float = 5  #: of search timeline
+    budget_s: float = 5  #: budget of search timeline
 
     def plan_path(self, case: Case) -> pathlib.Path:
         return self.output / f"{case.model}_{case.rate}_{case.topology}_{case.algorithm}.yaml"
 
     def kernels_of(self, case: Case) -> str:
-        """One profile serves all: which algorithms a plan has, the search decides."""
+        """Algorithms whose kernels a profile needs. One profile serves all cases, because the search decides which algorithms a
+        plan uses."""
         return PROFILED
 
     def search(self, case: Case) -> None:
-        """Writes the plan of a case that is searched, for the machine as it is now."""
+        """Searches for a case's plan on the machine's present profile, and writes it."""
         model, _ = write_model(self.models, case.model, case.rate, self.output)
         budget = ("--budget", self.budget_s) if case.algorithm == "timeline" else ()
         self.ordinary.run(case.nnodes, "hipress-plan", "--input", model, "--topology", case.topology, "--search", case.algorithm,
@@ -50,7 +51,7 @@ class PlanBench(Bench):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A model on a network, and its plans, as measured."""
+    """Measured times of all plans for a model on a network."""
 
     results: list[Result]
 
@@ -64,7 +65,7 @@ class Job:
 
     @property
     def verdict(self) -> str:
-        """Spreads are from the 10th to the 90th percentile of the repetitions."""
+        """Sentence about the plan of search timeline. Spreads are from the 10th to the 90th percentile of the repetitions."""
         if self.planned is self.fastest:
             return "fastest"
         return "within the spread" if self.planned.p10_s <= self.fastest.p90_s else "slower"
@@ -102,7 +103,7 @@ def to_json(job: Job) -> dict:
 
 
 def all_cases() -> list[Case]:
-    """Those of a model at a rate together."""
+    """All cases; those of one model at one rate are consecutive."""
     return [Case(model, topology, plan, MOST_NODES, rate) for rate in RATES for model in matrix.MODELS
             for topology in matrix.TOPOLOGIES for plan in (*NAMED, *SEARCHES)]
 

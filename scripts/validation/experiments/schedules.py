@@ -1,6 +1,6 @@
-"""Replays schedules of local updates and of sharded training on networks of known speed, and lays what hipress-exec predicts for a
-period beside what it takes: four ranks, 200 and 50 Mbit/s, a model of twelve layers of 200 000 elements in steps of 60 ms. Every
-value is verified. Prints a line for each schedule and the errors of all.
+"""Replays schedules of local updates and of sharded training on networks of known speed, and compares the measured time of a period
+with the prediction of hipress-exec. There are four ranks at 200 and 50 Mbit/s; the model has twelve layers of 200 000 elements and
+steps of 60 ms. Every value is verified. Prints a line for each schedule and the errors of all.
 """
 
 import argparse
@@ -23,7 +23,7 @@ STEP_US = 60_000
 class Row(typing.NamedTuple):
     schedule: str
     algorithm: str
-    #: Of shards, what parameters are gathered as, and what carries them.
+    #: For sharded schedules: algorithm with which parameters are gathered, and value of --shards-by.
     gathered: str = "none"
     shards_by: str = ""
 
@@ -37,12 +37,13 @@ SCHEDULES = (Row("local(steps=10)", "none"), Row("local(steps=12, fragments=4)",
 
 
 def name_of(place: int) -> str:
-    """Of the gradient that is so many-th to be ready."""
+    """Name of the gradient that becomes ready at a place in backward, counted from 0."""
     return f"blocks.{LAYERS - 1 - place}.weight"
 
 
 def write_model(path: pathlib.Path) -> pathlib.Path:
-    """Layers that are all alike, the last of them ready first; forward is a third of the step."""
+    """Writes a model whose layers are all alike. Gradients of the last layer are ready first, and forward takes a third of the
+    step. Returns the path."""
     lines = ["name: layers", f"forward: {STEP_US // 3}us", "gradients:"]
     for place in range(LAYERS):
         ready_us = 2 * STEP_US / 3 * (place + 1) / LAYERS
@@ -52,7 +53,7 @@ def write_model(path: pathlib.Path) -> pathlib.Path:
 
 
 def plan_of(row: Row, case: Case, folder: pathlib.Path) -> tuple[object, ...]:
-    """Options: a named plan, or, where parameters are encoded otherwise than gradients, a file."""
+    """Options of a row's plan: a named plan, or a plan file if parameters and gradients have different algorithms."""
     shards_by = ("--shards-by", row.shards_by) if row.shards_by else ()
     if row.algorithm == "none":
         return "--plan", "none", *shards_by
@@ -68,7 +69,7 @@ def plan_of(row: Row, case: Case, folder: pathlib.Path) -> tuple[object, ...]:
 
 
 def run_schedule(bench: Bench, case: Case, row: Row, model: pathlib.Path, options: argparse.Namespace) -> Replayed:
-    """Rounds of one schedule, each with the profile of such conditions as it finds."""
+    """Replays the rounds of one schedule. Each round is predicted by a profile of the same conditions."""
     replayed = Replayed()
     plan = plan_of(row, case, options.output)
     for _ in range(options.rounds):

@@ -1,11 +1,12 @@
-"""Lays FSDP2 with a plan beside FSDP2 alone, over gloo on networks of known speed.
+"""Compares FSDP2 with a plan and FSDP2 alone, over gloo on networks of known speed.
 
-Each cell is a number of ranks and a rate. Paced ranks sleep as long as a capture of the text model of examples/train.py says that
-its layers compute, and a step is compared with two predictions: that of hipress-sim by a profile that hipress-profile measured over
-gloo on that network, and the sum of computation, codecs and PyTorch's own collectives as they were timed there. On the host FSDP2
-waits for every collective, so hipress-sim is asked about fsdp(in_flight=1, prefetch=none). Real ranks (--compute real) train the model. With
---losses 300 two ranks train so many steps without limits, and the means of the last 20 losses are compared. Plans: gather
-(int8block gathers) and both (and int4block reductions). Needs a python3 with PyTorch 2 (--python).
+Each cell is a number of ranks and a rate. Paced ranks sleep instead of computing, for the time that the layers took in a capture of
+the text model of examples/train.py. A step of paced ranks is compared with two predictions. One is that of hipress-sim, with a
+profile that hipress-profile measured over gloo on that network. The other is the sum of computation, codecs and PyTorch's own
+collectives as they were timed there. On the host FSDP2 waits for every collective, so hipress-sim simulates fsdp(in_flight=1,
+prefetch=none). Real ranks (--compute real) train the model. With --losses 300, two ranks train 300 steps on an unlimited network,
+and the means of the last 20 losses are compared. The plans are gather (int8block gathers) and both (int4block reductions, too).
+Needs a python3 with PyTorch 2 (--python).
 """
 
 import argparse
@@ -29,20 +30,20 @@ from ..torch_bench import GlooBench, python_with, run_python, use_package
 NODES = (2, 4)
 RATES = (200, 500, 1000)
 COMPUTE = ("paced", "real")
-#: How what is gathered and reduced travels, by plan; None: FSDP2 alone.
+#: Algorithms of reductions and of gathers, by plan; None: FSDP2 alone.
 PLANS = {"fsdp": None, "gather": ("none", "int8block"), "both": ("int4block", "int8block")}
 CODECS = "int8block,int4block"
-#: Bytes of all shards that collectives are timed at.
+#: Sizes at which collectives are timed, in bytes of all shards together.
 SIZES = (64 << 10, 1 << 20, 4 << 20, 8 << 20)
 CAPTURED_STEPS = 12
-#: FSDP2 waits for each collective where there are no streams, as on the host.
+#: Schedule that predictions assume: on the host, which has no streams, FSDP2 waits for each collective.
 WAITING = "fsdp(in_flight=1, prefetch=none)"
 HEADER = (f"{'N':>2} {'rate':>5} {'compute':7} {'plan':7} {'measured':>10} {'speed-up':>8} {'simulated':>10} {'ratio':>6} {'summed':>10} "
           f"{'ratio':>6}")
 
 
 def python_with_fsdp(named: pathlib.Path | None) -> pathlib.Path:
-    """Unavailable if there is none."""
+    """Path of a python3 with FSDP2. Raises Unavailable if there is none."""
     made = ROOT / "build/release/tests/python/pytorch2/bin/python3"
     return python_with("from torch.distributed.fsdp import FSDPModule as f; assert hasattr(f, 'set_custom_all_gather')",
                        "no python3 has PyTorch 2 with FSDPModule.set_custom_all_gather: name one with --python",
@@ -51,7 +52,7 @@ def python_with_fsdp(named: pathlib.Path | None) -> pathlib.Path:
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """Elements and seconds of what fully_shard() is called for."""
+    """Elements and computation times of a parameter group, for which fully_shard() is called."""
 
     name: str
     elements: int
@@ -60,7 +61,7 @@ class Layer:
 
 
 def group_of(parameter: str) -> str:
-    """The layer of a parameter of the text model, by name."""
+    """Name of the parameter group of a text model's parameter."""
     block = re.match(r"blocks\.(\d+)\.", parameter)
     if block:
         return f"block{block[1]}"
@@ -68,7 +69,8 @@ def group_of(parameter: str) -> str:
 
 
 def layers_of(captured: str) -> list[Layer]:
-    """Of a captured text model, in the order of forward; forward is shared out as backward is."""
+    """Layers of a captured text model, in the order of forward. The time of forward is divided in proportion to that of
+    backward."""
     found = re.findall(r"^- \{name: (\S+), elements: (\d+), ready: ([\d.]+)us", captured, re.MULTILINE)
     forward_s = sum(float(us) for us in re.findall(r"^(?:forward|optimizer): ([\d.]+)us", captured, re.MULTILINE)) / 1e6
     elements, backward, reached = {}, {}, 0.0
@@ -81,7 +83,7 @@ def layers_of(captured: str) -> list[Layer]:
 
 
 def model_of(layers: list[Layer]) -> str:
-    """The same as a model YAML."""
+    """Model YAML of these layers."""
     reached, lines = 0.0, []
     for layer in reversed(layers):
         reached += layer.backward_s
@@ -91,7 +93,7 @@ def model_of(layers: list[Layer]) -> str:
 
 
 def plan_of(nnodes: int, parameters: list[tuple[str, int]], decided: tuple[str, str], schedule: str = "fsdp") -> str:
-    """A plan YAML that decides all alike."""
+    """Plan YAML that makes the same decision for all parameters."""
     algorithm, gather = decided
     lines = [f"- {{name: {name}, elements: {elements}, algorithm: {algorithm}, K: 1, gather: {gather}}}" for name, elements in parameters]
     return "\n".join(["schema: hipress.plan/1", "model: text", "topology: allreduce", f"nodes: {nnodes}", f"schedule: {schedule}",
@@ -99,7 +101,7 @@ def plan_of(nnodes: int, parameters: list[tuple[str, int]], decided: tuple[str, 
 
 
 def between(points: list[list[float]], size: float) -> float:
-    """Seconds of a collective of so many bytes, between what was measured."""
+    """Seconds of a collective of `size` bytes, interpolated between the measured sizes."""
     for (low, low_s), (high, high_s) in zip(points, points[1:]):
         if size <= high or high == points[-1][0]:
             return max(0.0, low_s + (high_s - low_s) * (size - low) / (high - low))
@@ -108,7 +110,7 @@ def between(points: list[list[float]], size: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A plan on so many ranks at a rate: seconds of each step, and what was predicted of paced ones."""
+    """Results of a plan on a number of ranks at a link rate: seconds of each step, and predictions for paced ranks."""
 
     nnodes: int
     rate: int
@@ -138,7 +140,7 @@ def format_row(cell: Cell) -> str:
 
 @dataclasses.dataclass
 class ShardedBench(GlooBench):
-    """Ranks of FSDP2."""
+    """Bench that runs ranks of FSDP2."""
 
     real_iterations: int = 6
     layers: list = dataclasses.field(default_factory=list)
@@ -148,7 +150,7 @@ class ShardedBench(GlooBench):
         return self.output / "kernels.yaml"
 
     def prepare(self) -> None:
-        """Captures the model and profiles codecs, alone on the machine."""
+        """Captures the model and profiles codecs, outside of the network."""
         captured = self.capture(self.output / "captured_text.yaml", ["--model", "text"], CAPTURED_STEPS)
         if not (self.keep_profiles and self.kernels.exists()):
             self.ordinary.run(2, "hipress-profile", "--quick", "--passes", 1, "--algorithm", CODECS, "--output", self.kernels)
@@ -160,7 +162,7 @@ class ShardedBench(GlooBench):
         return self.run_rank(nnodes, "sharded_rank.py", *arguments, timeout_s=1800)
 
     def profile(self, rate: int, nnodes: int) -> pathlib.Path:
-        """Kernels, and gloo's links and collectives on that network."""
+        """Profiles gloo's links and collectives on a network, and adds the profiled kernels. Returns the path."""
         name = f"gloo_{rate}_{nnodes}"
         if not self.has_profile(name):
             self.measure_profile(name, nnodes, "--base", self.kernels)
@@ -173,7 +175,7 @@ class ShardedBench(GlooBench):
         return report["iteration_s"]
 
     def summed_s(self, nnodes: int, times: dict, decided: tuple[str, str] | None, codecs: dict) -> float:
-        """Computation, collectives as they were measured, and codecs at a rank's own speed."""
+        """Prediction by a sum: computation, collectives as they were measured, and codecs at their profiled speed."""
         total = 0.0
         reduction, gather = decided or ("none", "none")
         for layer in self.layers:
@@ -185,8 +187,8 @@ class ShardedBench(GlooBench):
         return total
 
     def codecs(self, nnodes: int) -> dict:
-        """Shares of fp32 bytes and seconds of an element of the layer: a gather encodes a shard and decodes all, a reduction the
-        reverse."""
+        """Message size relative to fp32, and codec seconds per element of a layer for a gather and for a reduction. A gather
+        encodes one shard and decodes all; a reduction encodes all shards and decodes one."""
         found = {"none": {"share": 1.0, "gather_s": 0.0, "reduce_s": 0.0}}
         text = self.kernels.read_text(encoding="utf-8")
         for name, share in (("int8block", (1 + 4 / 256) / 4), ("int4block", (0.5 + 4 / 64) / 4)):
@@ -229,7 +231,7 @@ class ShardedBench(GlooBench):
 
     def predict(self, nnodes: int, profile: pathlib.Path, name: str, decided: tuple[str, str] | None, times: dict,
                 parameters: list[tuple[str, int]]) -> tuple[float, float]:
-        """By hipress-sim, and summed up."""
+        """Predicted seconds of a step: by hipress-sim, and by the sum of summed_s()."""
         plan: pathlib.Path | str = "none"
         if decided:
             plan = self.output / f"predicted_{nnodes}_{name}.yaml"
@@ -245,7 +247,7 @@ def text_parameters(python: pathlib.Path) -> list[tuple[str, int]]:
 
 
 def compare_losses(bench: ShardedBench, steps: int, parameters: list[tuple[str, int]]) -> dict:
-    """The means of the last 20 losses of two ranks without limits, uncompressed and by each plan."""
+    """Means of the last 20 losses of two ranks without a limited network, uncompressed and under each plan."""
     found = {}
     with Network(2) as network:
         on_network = bench.on(network)

@@ -1,9 +1,9 @@
-"""Measures from which density on a sparse all-gather is slower than a dense ring, beside what hipress-plan says, on a network of
-known speed.
+"""Measures the density above which a sparse all-gather is slower than a dense ring, and compares it with that of hipress-plan, on a
+network of known speed.
 
-hipress-plan plans the model for topology ALLGATHER with a sparsifier and fp16, on a profile of this network; the plan says the
-density from which on dense is faster. hipress-exec then replays the plan at densities around that one, sparse and dense, and
-at the plan's own. A line through the measured times over the density meets the dense time at the measured break-even.
+hipress-plan plans the model for topology ALLGATHER with a sparsifier and fp16, on a profile of this network. The plan has the
+density above which dense is faster. hipress-exec then replays the plan at densities around that one, sparse and dense, and at the
+plan's own. A line through the measured times over the density meets the dense time at the measured break-even.
 """
 
 import argparse
@@ -23,9 +23,10 @@ from ..network import Network
 from ..ranks import ToolError
 from ..replayed import COLUMNS, Replayed, describe_errors
 
-#: Densities around the break-even that are measured, as shares of what was predicted.
+#: Measured densities, as multiples of the predicted break-even.
 AROUND = (0.7, 0.85, 1.0, 1.15, 1.3)
-#: Densities of which kernels are profiled, around what a dense ring in half precision sends as much as.
+#: Densities at which kernels are profiled, as multiples of the density at which a sparse all-gather sends as much as a dense ring
+#: in half precision.
 PROFILED = (0.25, 0.5, 1.0, 2.0)
 WARMUPS = 4
 DENSE = 1.0
@@ -35,7 +36,7 @@ HEADER = f"{'density':>9} {'sent':>7} {COLUMNS}"
 
 @dataclasses.dataclass
 class Result(Replayed):
-    """The plan at one density, sparse or dense."""
+    """Results of the plan at one density, sent sparse or dense."""
 
     density: float
     dense: bool = False
@@ -57,16 +58,16 @@ def with_density(algorithm: str, density: float) -> str:
 
 
 def break_even(sparse: list[Result], dense_s: float) -> float:
-    """Where the least-squares line through sparse times over the density meets the dense time; NaN if it does not rise."""
+    """Density at which the least-squares line through the sparse times meets the dense time; NaN if the line does not rise."""
     line = statistics.linear_regression([result.density for result in sparse], [result.measured_s for result in sparse])
     return (dense_s - line.intercept) / line.slope if line.slope > 0 else math.nan
 
 
 class SparseBench(Bench):
-    """Plans and replays one model."""
+    """Bench that plans and replays one model."""
 
     def make_plan(self, case: Case, profile: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path, dict]:
-        """The plan, the same without its fallback, and what hipress-plan says of it."""
+        """Plans the model. Returns the plan, the same plan without its dense fallback, and the output of hipress-plan."""
         path, sparse = self.output / f"plan_{case.nnodes}.yaml", self.output / f"plan_{case.nnodes}_sparse.yaml"
         made = self.ordinary.run_json(case.nnodes, "hipress-plan", "--input", case.model, "--topology", "ALLGATHER", "--algorithm",
                                       f"{case.algorithm},fp16", "--profile", profile, "--output", path)
@@ -82,7 +83,8 @@ class SparseBench(Bench):
 
 
 def measure(bench: SparseBench, options: argparse.Namespace) -> tuple[dict, list[Result]]:
-    """What hipress-plan says, and the plan's own density, those around the break-even, and dense."""
+    """Measures the plan at its own density, at those around the break-even, and dense. Returns these results and the output of
+    hipress-plan."""
     case = Case(options.input, "allgather", options.algorithm, options.nnodes, options.rate)
     half = 1 / (2 * options.nnodes)
     algorithms = ["fp16", options.algorithm, *(with_density(options.algorithm, share * half) for share in PROFILED)]

@@ -1,12 +1,13 @@
-"""Lays training with a plan beside PyTorch's DistributedDataParallel, with its fp16 and its powerSGD hook, on networks of known
-speed; and what was predicted from captures beside what was measured.
+"""Compares training with a plan and with PyTorch's DistributedDataParallel, alone and with its fp16 and powerSGD hooks, on networks
+of known speed. Also compares predictions from captures with measurements.
 
-The models are those of examples/train.py: a CNN, and a transformer of 10.8 million parameters. In every cell, which is a model, a
-number of ranks and a rate, hipress-plan plans for the captured model and the profiled network, and the ranks run. Paced ranks make
-their gradients up, ready when a capture says that was alone on the machine. Real ones compute (--compute real), and slow each other,
-as they share the machine's cores: their capture says what these do, and the prediction shares them out. They train in all ways in one
-run, a block of steps of each in turn, so that a machine that changes its speed meanwhile changes all of them; a cell in which it did is
-marked. Their final losses are compared. Captures know nothing of the network. Needs a python3 with torch.
+The models are those of examples/train.py: a CNN, and a transformer of 10.8 million parameters. A cell is a model, a number of ranks
+and a rate. For each cell, hipress-plan plans for the captured model and the profiled network, and the ranks run. Paced ranks draw
+random gradients, at the ready times of a capture that had the machine to itself. Real ranks compute (--compute real), and slow each
+other, because they share the machine's cores: the capture has their use of cores, and the prediction shares the cores among them.
+Real ranks train in all ways in one run, in turns of a block of steps, so that changes of the machine's speed affect all ways alike.
+A cell with such a change is marked. The final losses of the ways are compared. Captures know nothing of the network. Needs a
+python3 with torch.
 """
 
 import argparse
@@ -36,7 +37,8 @@ COMPUTE = ("paced", "real")
 
 
 class Hook(typing.NamedTuple):
-    """What DDP runs with: arguments of the paced and of the real rank, and the pilot's algorithm of the same arithmetic."""
+    """Way in which DDP averages: options of the paced rank and of the real rank, and the pilot's algorithm with the same
+    arithmetic."""
 
     paced: list
     real: list
@@ -46,39 +48,39 @@ class Hook(typing.NamedTuple):
 DDP = {"ddp": Hook([], ["--average", "ddp"], None), "ddp+fp16": Hook(["--fp16"], ["--average", "fp16"], "fp16"),
        **{f"ddp+powersgd {rank}": Hook(["--powersgd", str(rank)], ["--average", "powersgd", "--rank", str(rank)], f"powersgd(rank={rank})")
           for rank in (1, 2, 4)}}
-#: DDP's buckets for ours, in MiB: gradients go soon after they are ready, and not when 25 MiB are.
+#: Bucket size of DDP for jobs with a plan, in MiB: gradients are sent soon after they are ready, not only when 25 MiB are ready.
 SMALL_BUCKETS = ["--bucket-mb", "1"]
-#: How ours is planned: as good a plan as any where links turn out slower or faster by this share, too.
+#: Options of the planner: the plan must also be good if links are slower or faster by this share.
 UNCERTAINTY = ["--robust", "--bandwidth-uncertainty", "0.1"]
-#: What a plan may compress with: what DDP's hooks do, so that losses can be compared.
+#: Algorithms that plans may use: those of DDP's hooks, so that losses can be compared.
 ALGORITHMS = "fp16,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
-#: A plan this much slower than the best counts as the best.
+#: Largest share by which a plan may be slower than the best and still count as the best.
 TIE = 0.03
 CAPTURED_STEPS = 12
-#: The same of models that real ranks train, a few seconds of each.
+#: Captured steps of models that real ranks train, which take a few seconds.
 CAPTURED_REAL = {"digits": 200, "text": 14}
-#: Of real ranks, by model: until the CNN has learned, and some of what the transformer would need.
+#: Steps of real ranks, by model: enough for the CNN to learn, and for the transformer to learn a part.
 STEPS = {"digits": 300, "text": 24}
-#: Steps of a way of training before the next has its turn, by model; the first of each is not counted.
+#: Steps of a way of training in its turn, by model. The first step of each turn is not counted.
 BLOCK = {"digits": 30, "text": 8}
-#: Then ranks of such a run are taken to hang, in seconds.
+#: Time after which ranks of a real run count as hanging, in seconds.
 REAL_TIMEOUT_S = 900
-#: Times of a round of blocks that are further apart than this are of a machine that has changed its speed.
+#: Factor between the times of blocks of one way. A larger factor means that the machine's speed changed.
 SAME_SPEED = 1.15
 
 HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ours':>9} {'error':>7} {'bytes':>7} {'best of DDP':>22} {'DDP/ours':>8}"
 
 
 def paced_names(text: str) -> str:
-    """A captured model whose gradients are named as those of a paced rank: by their place in forward."""
+    """Captured model in which gradients are named as those of a paced rank, by their place in forward."""
     count = len(re.findall(r"^- \{name: ", text, re.MULTILINE))
     numbers = iter(range(count - 1, -1, -1))
     return re.sub(r"^- \{name: .*?, elements:", lambda _: f"- {{name: weights.{next(numbers)}, elements:", text, flags=re.MULTILINE)
 
 
 def as_scripts_read(text: str) -> str:
-    """A captured model without comments, and without what it says of cores, which paced ranks do not keep busy; forward is in ms and
-    includes what comes before it, as for the tools."""
+    """Captured model without comments and without its use of cores, since paced ranks do not keep cores busy. Forward is in ms, and
+    includes the time before it, as it does for the tools."""
     text = re.sub(r"  #.*$|^#.*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^(?:threads|\w+_core_time|hook|memory_traffic): .*\n|, core_time: [\d.]+us", "", text, flags=re.MULTILINE)
     parts = re.compile(r"^(?:forward|optimizer): ([\d.]+)us\n", re.MULTILINE)
@@ -87,7 +89,7 @@ def as_scripts_read(text: str) -> str:
 
 
 def by_bandwidth(model: dict, nnodes: int, rate: int) -> float:
-    """Seconds of an iteration by bytes over bandwidth: computation, and then all fp32 gradients around a ring."""
+    """Simple prediction of an iteration in seconds: computation, and then all fp32 gradients in a ring at full bandwidth."""
     size_bytes = 4 * sum(gradient["elements"] for gradient in model["gradients"])
     last_s = max(gradient["ready_s"] for gradient in model["gradients"])
     return model["forward_s"] + last_s + 2 * (nnodes - 1) / nnodes * size_bytes / (rate * 1e6 / 8)
@@ -95,7 +97,7 @@ def by_bandwidth(model: dict, nnodes: int, rate: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A model on so many ranks at a rate: seconds of each step, of ours and of DDP, and what was predicted."""
+    """Results of one model, number of ranks and link rate: seconds of each step with our plan and with DDP, and the prediction."""
 
     model: str
     nnodes: int
@@ -103,11 +105,11 @@ class Cell:
     compute: str
     predicted_s: float
     bandwidth_s: float
-    ours: list  #: seconds
-    ddp: dict  #: {name: seconds}
-    losses: dict  #: of real ranks: {name: final loss}
+    ours: list  #: seconds of steps with our plan
+    ddp: dict  #: {name: seconds of steps} for DDP and its hooks
+    losses: dict  #: final loss of real ranks, by name
     disturbed: bool
-    changed_speed: bool = False  #: the machine did, between rounds of real ranks' blocks
+    changed_speed: bool = False  #: true if the machine's speed changed between blocks of real ranks
 
     @property
     def ours_s(self) -> float:
@@ -148,7 +150,7 @@ def format_row(cell: Cell) -> str:
 
 @dataclasses.dataclass
 class Measured:
-    """Seconds of each step by way of training, and of real ranks their final losses."""
+    """Seconds of each step by way of training, and final losses of real ranks."""
 
     steps: dict = dataclasses.field(default_factory=dict)
     losses: dict = dataclasses.field(default_factory=dict)
@@ -160,17 +162,17 @@ class Measured:
 
 @dataclasses.dataclass
 class TrainingBench(TorchBench):
-    """Our links are those of the default transport."""
+    """Bench whose links are those of the default transport, for jobs with a plan."""
 
-    algorithms: str = ALGORITHMS  #: that kernels are profiled of, and plans compress with
-    steps: int | None = None  #: of real ranks; None: STEPS
+    algorithms: str = ALGORITHMS  #: algorithms whose kernels are profiled, and which plans may use
+    steps: int | None = None  #: steps of real ranks; None: STEPS
 
     def captured(self, model: str, compute: str) -> pathlib.Path:
         steps = CAPTURED_REAL[model] if compute == "real" else CAPTURED_STEPS
         return self.capture(self.output / f"captured_{model}_{compute}.yaml", ["--model", model], steps, *SMALL_BUCKETS)
 
     def profile(self, case: Case) -> pathlib.Path:
-        """Of this network's links and the machine's kernels."""
+        """Profiles this network's links and the machine's kernels. Returns the path."""
         return self.profile_path(f"{case.rate}_{case.nnodes}_kernels")
 
     def profile_network(self, network: Network, case: Case) -> None:
@@ -179,7 +181,7 @@ class TrainingBench(TorchBench):
             self.profile_kernels(case, self.algorithms, self.profile(case))
 
     def plan_for(self, case: Case, model: pathlib.Path) -> tuple[pathlib.Path, float]:
-        """A plan, and its predicted iteration."""
+        """Path of the plan for a model, and its predicted iteration."""
         plan = self.output / f"plan_{model.stem}_{case.rate}.yaml"
         report = self.ordinary.run_json(case.nnodes, "hipress-plan", "--input", model, "--topology", "ring", "--profile",
                                         self.profile(case), "--algorithm", self.algorithms, "--search", "timeline", *UNCERTAINTY,
@@ -212,7 +214,8 @@ class TrainingBench(TorchBench):
                              *arguments)["iterations_s"]
 
     def run_real(self, case: Case, ways: dict) -> Measured:
-        """All ways in one run, in turn; losses are means of the last 20 steps, and all stay in a CSV each, for plot.py losses."""
+        """Trains real ranks in all ways in one run, in turns. Losses are means of the last 20 steps. The losses of each way are
+        also written to a CSV, for plot.py losses."""
         report = self.run_ways(case.nnodes, {name: ["--model", case.model, *arguments] for name, arguments in ways.items()},
                                self.steps or STEPS[case.model], BLOCK[case.model])
         for name, way in report.items():
@@ -224,14 +227,14 @@ class TrainingBench(TorchBench):
                         max(rounds) > SAME_SPEED * min(rounds))
 
     def run_ways(self, nnodes: int, ways: dict, steps: int, block: int) -> dict:
-        """Trains in all ways, arguments of train.py by name, a block of steps of each in turn; what training_rank.py prints of
-        each."""
+        """Trains in all ways, given by name as arguments of train.py, a block of steps of each in turn. Returns the output of
+        training_rank.py for each way."""
         asked = [word for name, arguments in ways.items() for word in ("--way", f"{name}={shlex.join(map(str, arguments))}")]
         return self.run_rank(nnodes, "training_rank.py", "--warmups", 4, "--iterations", steps, "--block", block, *asked,
                              timeout_s=REAL_TIMEOUT_S)["ways"]
 
     def write_losses(self, case: Case, name: str, way: dict) -> None:
-        """With the seconds of the way's own steps."""
+        """Writes the losses of a way, with the seconds of its own steps."""
         ends = itertools.accumulate(step for steps in way["blocks_s"] for step in steps)
         log = self.output / f"losses_{case.model}_{case.nnodes}_{case.rate}_{name.replace(' ', '')}.csv"
         with log.open("w", newline="") as file:
@@ -257,7 +260,7 @@ def measure(bench: TrainingBench, options: argparse.Namespace) -> list[Cell]:
 
 
 def summary(cells: list[Cell]) -> str:
-    """Of the cells of one kind of computation."""
+    """Summary of the cells with one kind of computation."""
     errors, naive = [abs(cell.error) for cell in cells], [abs(cell.bandwidth_error) for cell in cells]
     return (f"{cells[0].compute}: best, or within {TIE * 100:.0f} % of it, in {sum(cell.wins for cell in cells)} of {len(cells)} cells; "
             f"error of the prediction: median {statistics.median(errors) * 100:.1f} %, p90 {quantile(errors, 0.9) * 100:.1f} %; of bytes "
