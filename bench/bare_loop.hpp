@@ -7,12 +7,12 @@
 
 namespace hipress::bench {
 
-/// What any discrete-event simulation of a task graph must at least do, and nothing else: the floor
-/// that the engine is compared with. Durations and resources are computed beforehand; a resource
-/// serves its tasks in the order in which they come; a Send occupies its sender alone.
+/// Least work of any discrete-event simulation of a task graph: the floor that the engine is
+/// compared with. Durations and resources are computed beforehand. A resource serves its tasks in
+/// the order of their arrival. A Send occupies its sender only.
 class BareLoop {
  public:
-  /// Merges take no time; a message takes overhead + bytes × ps_per_byte.
+  /// Makes the loop. Merges take no time; a message takes overhead + bytes × ps_per_byte.
   BareLoop(const casync::TaskGraph& graph, std::int64_t overhead, std::int64_t ps_per_byte);
 
   /// Runs the graph once and returns the last end, in picoseconds.

@@ -1,4 +1,4 @@
-// How far plans of models with few large gradients are above their lower bound, one line for each
+// Gaps between plans of models with few large gradients and their lower bounds, one line for each
 // random instance.
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ struct Asked {
   std::uint64_t first = 1, last = 30;
   std::string network = "fair";
   std::int64_t evaluations = 2000;
-  std::size_t branch_nodes = 30;  ///< as hipress-plan
+  std::size_t branch_nodes = 30;  ///< as in hipress-plan
   std::uint32_t most_gradients = 12, most_nodes = 16;
 };
 
@@ -32,7 +32,7 @@ double bound_of(const planner::Problem& problem, const planner::Choices& choices
       .seconds;
 }
 
-/// What the search plans of these options takes.
+/// Time of the plan that the search finds among these options.
 double planned_s(const planner::Problem& problem, const planner::Choices& choices) {
   const planner::SearchResult found = planner::search_timeline(problem, choices);
   return planner::simulated_iteration_s(problem.model, found.plan, *problem.machines,

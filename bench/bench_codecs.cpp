@@ -1,5 +1,5 @@
-// Codecs on one core: GB/s of fp32 gradient, beside memcpy of the same gradient in the same run. Or
-// on a GPU, beside its own copy and the least memory traffic.
+// Measures codecs on one core: GB/s of fp32 gradient, compared with memcpy of the same gradient in
+// the same run. On a GPU, compares them with the GPU's own copy and with the least memory traffic.
 
 #include <cstdlib>
 #include <cstring>
@@ -36,7 +36,7 @@ struct Options {
   bench::DeviceRowOptions on_device = {};
 };
 
-/// Memory as a framework's allocator gives it: aligned to 64 bytes.
+/// Allocator like that of a framework: memory is aligned to 64 bytes.
 template <class T>
 class Buffer {
  public:
@@ -57,14 +57,14 @@ class Buffer {
   std::int64_t count_;
 };
 
-/// One slice with everything that encoding and decoding it touches.
+/// One slice, with all memory that its encode and decode use.
 struct Workspace {
   explicit Workspace(std::int64_t count)
       : elements(count),
         gradient(count),
         copy(count),
-        residual(2 * count),                        // the most arrays that an algorithm keeps
-        message(count * 4 + count / 1024 + 1024) {  // the most of a lossless message
+        residual(2 * count),  // the largest number of arrays that an algorithm keeps
+        message(count * 4 + count / 1024 + 1024) {  // the largest lossless message
     std::minstd_rand generator(1);
     std::normal_distribution<float> values(0.0f, 0.4f);
     std::vector<float> pool(1 << 16);
@@ -99,12 +99,12 @@ struct Workspace {
   std::int64_t elements;
   Buffer<float> gradient, copy, residual;
   Buffer<std::byte> message;
-  std::int64_t message_bytes = 0;  ///< of the last encode
+  std::int64_t message_bytes = 0;  ///< message length of the last encode
   kernels::Deferred deferred;
 };
 
-/// The fast path must give what the plain path gives: two encodes with their residual, a decode and
-/// a decode-and-add. Throws if a bit differs.
+/// Verifies that the fast path gives the results of the plain path: two encodes with their
+/// residual, a decode and a decode-and-add. Throws if a bit differs.
 void verify(std::string_view algorithm) {
   constexpr std::int64_t kElements = 1000003;
   Workspace fast(kElements), plain(kElements);
@@ -128,7 +128,7 @@ void verify(std::string_view algorithm) {
   }
 }
 
-/// All cases of one algorithm. A sparsifier's threshold is known from the encodes before.
+/// Measures all cases of one algorithm. A sparsifier knows its threshold from earlier encodes.
 void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& options,
              bench::Report& report) {
   const auto codec = kernels::make_codec(row.name);
@@ -149,12 +149,12 @@ void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& o
   if (codec->traits().error_feedback) {
     add("encode_ef", [&] { work.encode(*codec, work.residual.data()); });
   }
-  work.encode(*codec, nullptr);  // what is decoded, should no encode have been asked for
+  work.encode(*codec, nullptr);  // makes the message to decode, even if no encode was requested
   add("decode", [&] { work.decode(*codec, kernels::DecodeMode::kOverwrite); });
   add("decode_add", [&] { work.decode(*codec, kernels::DecodeMode::kAdd); });
 }
 
-/// Generated encoders beside those that a person wrote for the same frame.
+/// Compares generated encoders with hand-written ones for the same frame.
 void compare_with_handwritten(const kernels::AlgorithmRow& row, Workspace& work,
                               const Options& options, bench::Report& report) {
   const auto handwritten = bench::handwritten::make_codec(row.name);
@@ -169,14 +169,15 @@ void compare_with_handwritten(const kernels::AlgorithmRow& row, Workspace& work,
               gigabytes / times.reference.median_s});
 }
 
-/// What keeps every bit of numbers of a type, as bytes: the codec, or somebody else's.
+/// Lossless codec or general compressor for numbers of one type.
 struct ByteCodec {
   std::string name;
-  std::function<std::size_t()> encode;  ///< of the whole array; gives the bytes that it came to
+  std::function<std::size_t()>
+      encode;  ///< encodes the whole array; returns the length of the message
   std::function<void(std::size_t bytes)> decode;
 };
 
-/// Normal numbers in memory of a type, and what they are compressed into.
+/// Normally distributed numbers of one type, and memory for their messages.
 struct TypedWorkspace {
   TypedWorkspace(kernels::ValueType of, const Workspace& work)
       : type(of),
@@ -234,7 +235,8 @@ struct TypedWorkspace {
   Buffer<std::byte> values, copy, message;
 };
 
-/// Encode, decode and ratio of everything that keeps every bit, in GB/s of the numbers' own bytes.
+/// Measures encode, decode and ratio of all lossless codecs and compressors, in GB/s of the
+/// numbers' own bytes.
 void compare_lossless(const Workspace& work, const Options& options, bench::Report& report) {
   const auto codec = kernels::make_codec("lossless");
   std::vector<std::string> skipped;
@@ -278,7 +280,7 @@ void compare_lossless(const Workspace& work, const Options& options, bench::Repo
   }
 }
 
-/// Writes the rows; `names` are such as --only takes.
+/// Writes the rows. `names` are names that --only accepts.
 int finish(const bench::Report& report, const Options& options, const char* names) {
   if (report.empty()) {
     throw io::InputError(fmt::format("--only: no case's name contains '{}'; such names are {}",
@@ -288,7 +290,8 @@ int finish(const bench::Report& report, const Options& options, const char* name
   return 0;
 }
 
-/// A GPU's rows, or those of a device that the host plays, which shows that they can be made.
+/// Measures the rows of a GPU, or of a device that the host imitates, which shows that the rows can
+/// be made.
 int run_on_device(const Options& options) {
   bench::Report report;
   const bool fake = options.device == "fake";
@@ -316,7 +319,7 @@ int run(const Options& options) {
   fmt::print(stderr, "instruction set {}, {} MiB of fp32 gradient, one core, medians\n",
              kernels::to_string(kernels::best_isa()), options.mebibytes);
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.additive) continue;  // it has no encode() to time
+    if (row.additive) continue;  // such a codec has no encode() to time
     verify(row.name);
     measure(row, work, options, report);
     compare_with_handwritten(row, work, options, report);

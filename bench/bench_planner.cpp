@@ -1,6 +1,6 @@
-// Time to plan each shipped model with SeCoPa's search, beside one simulation of the plan it finds;
-// with search timeline, beside SeCoPa and greedy: time to plan, and how fast the plans are; and
-// BERT-large with little time, and on many nodes.
+// Measures the time to plan each shipped model: with SeCoPa's search, compared with one simulation
+// of its plan; and with search timeline, compared with SeCoPa and greedy in time and in the speed
+// of plans. Also plans BERT-large in little time, and on many nodes.
 #include <sys/resource.h>
 
 #include <string>
@@ -23,23 +23,24 @@ namespace {
 
 constexpr std::uint32_t kNodes = 16;
 constexpr std::uint32_t kManyNodes = 1024;
-constexpr double kMax_bytes = 200e6;  // that planning for many nodes may take
-constexpr double kLong_s = 60;        // budget of the plan that short searches are compared with
+constexpr double kMax_bytes = 200e6;  // memory that planning for many nodes may take
+constexpr double kLong_s =
+    60;  // budget of the plan with which plans of short searches are compared
 constexpr double kWantedGap = 0.01;
-constexpr std::size_t kBranchNodes = 30;  // as hipress-plan
+constexpr std::size_t kBranchNodes = 30;  // as in hipress-plan
 
 planner::Problem problem_for(const models::Model& model) {
   return {.model = model, .topology = "ps", .nodes = kNodes, .algorithms = {"onebit", "fp16"}};
 }
 
-/// Machines of the shipped V100 profile, on network port.
+/// Machines of the shipped V100 profile, on network `port`.
 planner::Machines machines_of(const costs::Profile& profile, std::uint32_t nodes) {
   return {.profile = profile,
           .cluster = costs::cluster_from_profile(profile, nodes),
           .network = sim::Network::kPort};
 }
 
-/// What search timeline is asked: three algorithms and fp16, on one network port per node.
+/// Problem that search timeline solves: three algorithms and fp16, on network `port`.
 planner::Problem timeline_problem(const models::Model& model, const planner::Machines& machines) {
   planner::Problem problem = problem_for(model);
   problem.algorithms = {"onebit", "tbq", "terngrad", "fp16"};
@@ -50,7 +51,7 @@ planner::Problem timeline_problem(const models::Model& model, const planner::Mac
   return problem;
 }
 
-/// The search must give the published plan before its speed means anything.
+/// Requires that the search gives the published plan, before its speed is measured.
 void verify() {
   const models::Model model = models::read_model("vgg19");
   const casync::Plan found = planner::search_secopa(problem_for(model)).plan;
@@ -78,7 +79,7 @@ void time_model(Report& report, const std::string& name, const planner::Machines
       {"secopa." + name, "s", times.subject.median_s, "one_simulation", times.reference.median_s});
 }
 
-/// A search's plan, and how long it took.
+/// Plan of a search, and the search's duration.
 struct Planned {
   double search_s = 0;
   double iteration_s = 0;
@@ -95,8 +96,8 @@ Planned plan_with(planner::SearchResult (*search)(const planner::Problem&),
   return planned;
 }
 
-/// Time to plan and quality of the plan of search timeline with that budget, beside SeCoPa and the
-/// Espresso-like greedy.
+/// Compares search timeline under a budget with SeCoPa and with the greedy search like Espresso's,
+/// in time to plan and in the speed of plans.
 void compare_plans(Report& report, const std::string& name, const planner::Machines& machines,
                    double budget_s) {
   const models::Model model = models::read_model(name);
@@ -124,8 +125,8 @@ double peak_bytes() {
   return 1024 * static_cast<double>(usage.ru_maxrss);
 }
 
-/// BERT-large on many nodes: a plan soon, and not much better ones with more time. Also measures
-/// memory, so it must come first.
+/// Plans BERT-large for many nodes: a plan must be found soon, and more time must not give much
+/// better plans. It also measures memory, so it must run first.
 void plan_for_many_nodes(Report& report, const costs::Profile& profile, bool with_long_search) {
   const models::Model model = models::read_model("bert_large");
   const planner::Machines machines = machines_of(profile, kManyNodes);
@@ -152,7 +153,7 @@ void plan_for_many_nodes(Report& report, const costs::Profile& profile, bool wit
   }
 }
 
-/// BERT-large with little time, beside the gap that is wanted then.
+/// Plans BERT-large in little time, and compares the gap with its goal.
 void plan_in_a_hurry(Report& report, const planner::Machines& machines) {
   const models::Model model = models::read_model("bert_large");
   for (const auto& [budget_s, wanted] : {std::pair{0.1, 0.03}, std::pair{1.0, 0.01}}) {

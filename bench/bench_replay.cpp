@@ -1,6 +1,6 @@
-// What the executor costs beyond kernels and bytes: time per task of graphs of tiny tasks, how much
-// of a link a raw ring uses, beside plain gloo streams over the same link, and what our TCP costs
-// the cores beside gloo's, all in the same run.
+// Measures the executor's costs in addition to kernels and bytes: time per task of graphs of tiny
+// tasks; the share of a link that a raw ring uses, compared with plain gloo streams over the same
+// link; and the core time of our TCP, compared with gloo's. All are measured in the same run.
 #include <gloo/transport/buffer.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/pair.h>
@@ -43,11 +43,11 @@ struct Choices {
   int rounds = 3;
 };
 
-/// Of a task, beyond kernels and bytes.
+/// Allowed overhead of a task, in addition to kernels and bytes.
 constexpr double kAllowed_us = 20;
 constexpr int kRanks = 4;
 
-/// What is replayed.
+/// Job that is replayed.
 struct Job {
   models::Model model;
   plans::ResolvedPlan plan;
@@ -70,7 +70,7 @@ Job make_job(const std::string& topology, const std::string& algorithm, std::uin
 
 // ------------------------------------------------------------------------------------ overhead
 
-/// Tasks that take a thread's time: all but those that only stand for an instant.
+/// Number of tasks that take a thread's time: all tasks except those that only mark an instant.
 double count_tasks(const casync::TaskGraph& graph) {
   double tasks = 0;
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
@@ -90,8 +90,8 @@ double reference_s(const Job& job) {
   });
 }
 
-/// Tiny tasks, all ready at once: what an iteration takes is overhead. On a GPU that includes the
-/// kernels, which take longer to launch than to run.
+/// Measures tiny tasks that are all ready at once, so that an iteration's time is overhead. On a
+/// GPU, this includes the kernels, which take longer to launch than to run.
 void time_overhead(Report& report, const std::string& transport, const std::string& topology,
                    const std::string& algorithm, const replay::DeviceChoice& choice) {
   constexpr std::uint32_t kNodes = 2;
@@ -105,21 +105,21 @@ void time_overhead(Report& report, const std::string& transport, const std::stri
   const double wall_us = 1e6 * summarise(result.iteration_s).median_s / (tasks / kNodes);
   const double cpu_us = 1e6 * summarise(result.process_cpu_s).median_s / tasks;
   report.add({name, "us/task", wall_us, "allowed", kAllowed_us});
-  if (choice.device) return;  // the host's part alone says little
+  if (choice.device) return;  // the host's part alone is not informative
   report.add({name, "cpu_us/task", cpu_us, "allowed", kAllowed_us});
   report.add({name, "cpu_us/task", cpu_us, "operations", 1e6 * reference_s(job) / tasks});
 }
 
 // ---------------------------------------------------------------------------------------- link
 
-/// Gloo's connections of one rank with all others, as gloo makes them, over which ranks stream.
+/// Connections of one rank with all others, as gloo makes them. Ranks stream over them.
 class PlainStream {
  public:
   PlainStream(transport::Endpoint& endpoint, const std::string& interface)
       : endpoint_(endpoint), clock_(endpoint), pairs_(connect(interface)) {}
 
-  /// Every rank sends so many bytes to rank `to` while it gets as many from rank `from`; the
-  /// longest time of any rank.
+  /// Longest time of any rank, in seconds. Every rank sends `bytes` to rank `to`, and receives as
+  /// many bytes from rank `from` at the same time.
   double seconds(int to, int from, std::int64_t bytes) {
     constexpr std::int64_t kMessageBytes = 1 << 20;
     const std::int64_t messages = std::max<std::int64_t>(1, bytes / kMessageBytes);
@@ -145,8 +145,8 @@ class PlainStream {
     attributes.hostname = interface.empty() ? "127.0.0.1" : interface;
     device_ = gloo::transport::tcp::CreateDevice(attributes);
     auto pairs = device_->createContext(endpoint_.rank(), endpoint_.size());
-    pairs->setTimeout(std::chrono::minutes(5));       // gloo leaves it as the memory was
-    std::vector<std::vector<std::string>> addresses;  // by receiver, then sender
+    pairs->setTimeout(std::chrono::minutes(5));       // gloo leaves the timeout uninitialised
+    std::vector<std::vector<std::string>> addresses;  // addresses by receiver, then by sender
     for (int peer = 0; peer < endpoint_.size(); ++peer) {
       std::vector<char> mine;
       if (peer != endpoint_.rank()) mine = pairs->createPair(peer)->address().bytes();
@@ -168,12 +168,12 @@ class PlainStream {
   int next_slot_ = 0;
 };
 
-/// MB/s each way at every rank, medians over the rounds.
+/// Rates in MB/s each way at every rank, medians over the rounds.
 struct Rates {
-  double ring = 0;       ///< the executor's, over our TCP
-  double gloo_ring = 0;  ///< the executor's, over gloo
-  double both_ways = 0;  ///< of pairs of ranks that stream to each other
-  double around = 0;     ///< of ranks that stream to the next one
+  double ring = 0;       ///< the executor's ring, over our TCP
+  double gloo_ring = 0;  ///< the executor's ring, over gloo
+  double both_ways = 0;  ///< streams between pairs of ranks, in both directions
+  double around = 0;     ///< streams from each rank to the next
 };
 
 /// Seconds of the raw ring over one endpoint, and the bytes that each rank sends.
@@ -185,7 +185,7 @@ std::pair<double, std::int64_t> run_ring(transport::Endpoint& endpoint, const Jo
   return {result.iteration_s.at(0), result.bytes_sent.at(0)};
 }
 
-/// The rings and the streams in turns, the same bytes per rank each. Collective.
+/// Measures rings and streams in alternation, with the same bytes per rank. Collective.
 Rates measure_link(transport::Endpoint& endpoint, transport::Endpoint& gloo,
                    const Choices& choices) {
   const auto size = static_cast<std::uint32_t>(endpoint.size());
@@ -209,7 +209,7 @@ Rates measure_link(transport::Endpoint& endpoint, transport::Endpoint& gloo,
   return {rate(ring_s), rate(gloo_ring_s), rate(both_ways_s), rate(around_s)};
 }
 
-/// One rank's part, with a connection of its own.
+/// Measures one rank's part, with connections of its own.
 Rates measure_link(const transport::JobOptions& options, const Choices& choices) {
   if (options.size < 2 || options.size % 2 != 0) {
     throw io::InputError(
@@ -218,7 +218,7 @@ Rates measure_link(const transport::JobOptions& options, const Choices& choices)
   const auto endpoint = transport::find_transport("tcp").connect(options);
   transport::JobOptions beside = options;
   beside.job += " over gloo";
-  beside.insecure = true;  // a network of our own
+  beside.insecure = true;  // the network is used by this job alone
   const auto gloo = transport::find_transport("gloo").connect(beside);
   return measure_link(*endpoint, *gloo, choices);
 }
@@ -243,7 +243,7 @@ Rates measure_link_of_threads(const Choices& choices) {
       }
     });
   }
-  ranks.clear();  // joins
+  ranks.clear();  // joins the threads
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
@@ -275,7 +275,7 @@ void add_wires(Report& report, int ranks) {
 
 // ----------------------------------------------------------------------------------------- run
 
-/// One rank of a job that a launcher started: the link alone.
+/// Runs one rank of a job that a launcher started, and measures the link alone.
 int run_rank(const io::Launch& launch, const Choices& choices) {
   if (choices.rendezvous.empty()) {
     throw io::InputError(

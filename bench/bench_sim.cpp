@@ -1,5 +1,5 @@
-// Tasks per second of the simulator beside a bare loop and SimGrid over the same graphs in the same
-// run.
+// Measures the simulator's tasks per second, compared with a bare loop and SimGrid over the same
+// graphs in the same run.
 #include <sys/resource.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ constexpr std::int64_t kElements = 1 << 20;
 constexpr std::int64_t kOverhead_ps = 5'000'000;
 constexpr std::int64_t kPsPerByte = 100;  // 10 GB/s
 
-/// Raw gradients with K = N, all ready at 0.
+/// Graph of raw gradients with K = N, all ready at 0.
 TaskGraph concurrent(const std::string& topology, std::size_t gradients) {
   models::Model model;
   for (std::size_t g = 0; g < gradients; ++g)
@@ -43,11 +43,12 @@ TaskGraph concurrent(const std::string& topology, std::size_t gradients) {
               .decisions = std::vector<casync::Decision>(gradients, {casync::kRaw, kNodes})});
 }
 
-/// The same, each ready on a node when the one before is done there.
+/// Graph of the same gradients. On a node, each is ready when the previous one is done there.
 TaskGraph one_after_the_other(const std::string& topology, std::uint32_t gradients) {
   const casync::Topology& row = casync::find_topology(topology);
   GraphBuilder builder(kNodes);
-  std::vector<std::vector<TaskId>> last(kNodes);  // tasks that end the gradient before, per node
+  std::vector<std::vector<TaskId>> last(
+      kNodes);  // per node, the tasks that end the previous gradient
   for (std::uint32_t g = 0; g < gradients; ++g) {
     UnitWork work{.unit = g, .elements = kElements, .partitions = kNodes, .ready = {}};
     for (std::uint32_t node = 0; node < kNodes; ++node) {
@@ -76,8 +77,8 @@ costs::Cluster cluster(std::uint32_t nodes = kNodes) {
   return machines;
 }
 
-/// What is compared with SimGrid, and whether it must agree on the end: a `port` is something that
-/// SimGrid has not, so they only agree where senders never meet at a receiver.
+/// Case that is compared with SimGrid. `port` does not exist in SimGrid, so end times must only
+/// agree in cases in which no two senders send to one receiver at the same time.
 struct Case {
   std::string name;
   sim::Network network = sim::Network::kPort;
@@ -110,7 +111,7 @@ class Benchmark {
                  kBytesPerTask});
   }
 
-  /// One timed run each, since 100 million tasks take a while.
+  /// Times one run only, since 100 million tasks take a while.
   void run_large(const std::string& name, std::size_t gradients) {
     const TaskGraph graph = concurrent("ring", gradients);
     const Case one{.name = name};
@@ -124,8 +125,9 @@ class Benchmark {
                  kBytesPerTask});
   }
 
-  /// BERT-large over a ring of 1024 nodes: gradients of 2^20 elements and more with K = N, the rest
-  /// in one bulk group, folded; with the largest memory that the process ever had.
+  /// Simulates BERT-large over a folded ring of 1024 nodes: gradients of at least 2^20 elements
+  /// have K = N, all others form one bulk group. Reports the largest memory that the process ever
+  /// had.
   void run_bert_large() {
     constexpr std::uint32_t kManyNodes = 1024;
     constexpr std::int64_t kLarge = 1 << 20;
@@ -189,7 +191,7 @@ struct Choices {
 int run_all(const Choices& choices) {
   if (!choices.json.empty()) io::require_writable(choices.json);
   Benchmark benchmark;
-  benchmark.run_bert_large();  // first, since memory counts from the start
+  benchmark.run_bert_large();  // first, because its memory is that of the process since the start
   benchmark.run({.name = "port.ring64x40"}, one_after_the_other("ring", 40));
   benchmark.run({.name = "port.ps64x40", .same_end = false}, one_after_the_other("ps", 40));
   {
@@ -201,7 +203,7 @@ int run_all(const Choices& choices) {
                   rings);
   }
   if (choices.large) {
-    benchmark.run_large("port.ring64_1M", 50);  // 20 224 tasks a gradient
+    benchmark.run_large("port.ring64_1M", 50);  // 20 224 tasks per gradient
     benchmark.run_large("port.ring64_10M", 495);
     benchmark.run_large("port.ring64_100M", 4945);
   }

@@ -9,7 +9,7 @@ namespace hipress::bench {
 
 namespace {
 
-/// The functions of a library, by name; the library stays loaded.
+/// Functions of a library, by name. The library stays loaded.
 class Library {
  public:
   explicit Library(const char* file) : handle_(dlopen(file, RTLD_NOW)) {}
@@ -35,7 +35,7 @@ Compressor zstd(const Library& library) {
   return {"zstd",
           [=](const void* from, std::size_t bytes, int, void* to, std::size_t room) {
             const std::size_t made = compress(to, room, from, bytes, 1);
-            return made > room ? 0 : made;  // errors are numbers near the largest
+            return made > room ? 0 : made;  // error codes are the largest numbers
           },
           [=](const void* from, std::size_t compressed, void* to, std::size_t bytes) {
             return decompress(to, bytes, from, compressed) == bytes;
@@ -85,7 +85,7 @@ Compressor blosc2(const Library& library) {
 struct Row {
   const char* name;
   const char* file;
-  const char* from;  ///< where to get it
+  const char* from;  ///< package that has it
   Compressor (*make)(const Library&);
 };
 

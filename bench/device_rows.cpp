@@ -26,7 +26,7 @@ using runtime::Device;
 using runtime::Stream;
 
 constexpr int kBurst = 8;
-/// What no last cache holds: slices that are coded in turn have so many elements together.
+/// Elements of all slices that are coded in turn, together: more than a last-level cache holds.
 constexpr std::int64_t kCold = std::int64_t{1} << 26;
 constexpr Stream kStream = Stream::kOwnCodec;
 
@@ -34,25 +34,26 @@ int slices_of(std::int64_t elements) {
   return static_cast<int>(std::clamp<std::int64_t>(kCold / elements, 1, 32));
 }
 
-/// "2^20" where it is a power of two, else the number.
+/// Name of a size: "2^20" for a power of two, otherwise the number.
 std::string size_name(std::int64_t elements) {
   const auto bits = static_cast<int>(std::lround(std::log2(static_cast<double>(elements))));
   const bool power = (std::int64_t{1} << bits) == elements;
   return power ? fmt::format("2^{}", bits) : fmt::format("{}", elements);
 }
 
-/// Device memory that one measurement uses after the other: a device frees none before it ends.
+/// Device memory that measurements use one after the other, because a device frees no memory before
+/// it ends.
 class Arena {
  public:
   explicit Arena(Device& device) : device_(device) {
     const std::int64_t free = device.memory().free;
-    most_ = free - free / 8;  // what is left is for the codecs' temporary memory
+    most_ = free - free / 8;  // the rest is for the codecs' temporary memory
   }
 
   bool holds(std::int64_t bytes) const { return bytes <= most_; }
   std::byte* take(std::int64_t bytes) {
     if (bytes > bytes_) {
-      most_ -= bytes_;  // the smaller one stays taken
+      most_ -= bytes_;  // the smaller block stays allocated
       memory_ = device_.allocate(bytes);
       bytes_ = bytes;
     }
@@ -77,7 +78,7 @@ class DeviceBench {
 
   void run(bool with_staged) {
     std::vector<std::int64_t> sizes = options_.elements;
-    std::ranges::sort(sizes, std::greater());  // the largest takes the memory that all use
+    std::ranges::sort(sizes, std::greater());  // the largest size allocates the memory that all use
     for (const std::int64_t elements : sizes) time_size(elements, with_staged);
     if (report_.empty() && options_.only.empty()) {
       throw io::RunError(fmt::format(
@@ -100,7 +101,7 @@ class DeviceBench {
                              std::int64_t elements) {
     return fmt::format("{}.{}.{}", row.name, operation, size_name(elements));
   }
-  /// Any of an algorithm's rows of that size.
+  /// True if any row of the algorithm at that size is requested.
   bool asked_of(const kernels::AlgorithmRow& row, std::int64_t elements) const {
     return std::ranges::any_of(std::array{"encode", "decode", "decode_add"}, [&](const char* what) {
       return asked(name_of(row, what, elements));
@@ -176,8 +177,8 @@ class DeviceBench {
         [&] { return median_s([&](int) { slices.decode(DecodeMode::kAdd, kStream); }); });
   }
 
-  /// Of a matrix as square as powers of two are. Two steps count as one, as a codec may do
-  /// something else in every other.
+  /// Times a staged codec on a matrix that is as square as powers of two allow. Two steps count as
+  /// one, because a codec may alternate between two kinds of steps.
   void time_staged(const kernels::AlgorithmRow& row, std::int64_t elements) {
     const auto codec = device_.codec(std::string(row.name));
     std::int64_t rows = 1;
@@ -210,7 +211,7 @@ class DeviceBench {
 
   // ------------------------------------------------------------------------------- launches
 
-  /// Casts of 64 elements: a launch is all that they take.
+  /// Times casts of 64 elements, whose time is that of a launch.
   void time_launches() {
     constexpr std::int64_t kElements = 64;
     const auto codec = device_.codec("bf16");
@@ -229,11 +230,11 @@ class DeviceBench {
 
   // ------------------------------------------------------------------------------- overlaps
 
-  /// What runs on a stream of its own.
+  /// Work on a stream of its own.
   struct Work {
     std::string name;
     Stream stream;
-    std::function<void()> enqueue;  ///< one launch, or a few
+    std::function<void()> enqueue;  ///< enqueues one launch, or a few
     double once_s = 0;
   };
 
@@ -242,11 +243,11 @@ class DeviceBench {
     return summarise(std::move(all)).median_s;
   }
 
-  /// How many times as long one launch of `work` takes while `other` is under way all the time;
-  /// none if `other` ended first.
+  /// Overlap factor of `work`: its time while `other` is under way, over its time alone. None if
+  /// `other` ended first.
   std::optional<double> factor(const Work& work, const Work& other) {
     std::vector<double> factors;
-    // A stream takes about 1000 launches without waiting: of what lasts long, one is timed.
+    // A stream takes about 1000 launches without waiting. Only one launch of long work is timed.
     const int count = work.once_s > 1e-3 ? 1 : kBurst;
     const runtime::Event done = device_.make_event(), over = device_.make_event();
     for (int trial = 0; trial < options_.bursts; ++trial) {
@@ -264,7 +265,8 @@ class DeviceBench {
     return summarise(std::move(factors)).median_s;
   }
 
-  /// Classes of computation, which do not run beside each other: a gradient's model has one stream.
+  /// Adds the classes of computation, which never run at the same time: a model's computation has
+  /// one stream.
   void add_computation(float* matrices, std::int64_t n, std::vector<Work>& works) {
     for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
       const auto what = static_cast<models::ComputeClass>(i);
@@ -318,7 +320,8 @@ class DeviceBench {
     device_.drain();
   }
 
-  /// Steps whose factors are measured here, as hipress-profile does.
+  /// Measures steps, and simulates them with factors that are measured here, as hipress-profile
+  /// does.
   void time_steps() {
     profiler::Options options{.algorithms = {"onebit"}, .timeout_s = options_.timeout_s};
     options.overlap = {.rows = options_.rows, .elements = options_.overlap_elements};
@@ -340,7 +343,7 @@ class DeviceBench {
   const DeviceRowOptions options_;
   DeviceTimer timer_;
   Arena arena_;
-  double copy_Bps_ = 0;  ///< of the size at hand
+  double copy_Bps_ = 0;  ///< rate of the copy at the current size
 };
 
 }  // namespace

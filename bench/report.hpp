@@ -12,14 +12,15 @@
 
 #include "io/file.hpp"
 
-/// What the benchmarks share: how a result is timed beside its reference, printed and written.
+/// Common code of the benchmarks: timing a subject together with its reference, and printing and
+/// writing the results.
 namespace hipress::bench {
 
-/// How long a comparison goes on.
+/// Limits of a comparison.
 struct TimingOptions {
-  int least_rounds = 5;   ///< each round times the subject once and the reference once
-  int most_rounds = 50;   ///< more rounds, a steadier median
-  double budget_s = 2.0;  ///< rounds stop when this much time is spent and least_rounds are done
+  int least_rounds = 5;   ///< in each round, subject and reference are timed once each
+  int most_rounds = 50;   ///< more rounds give a steadier median
+  double budget_s = 2.0;  ///< rounds end when this time is spent and least_rounds are done
 };
 
 /// Seconds of one call: median over the rounds, and the fastest.
@@ -28,8 +29,8 @@ struct Timing {
   double fastest_s = 0;
 };
 
-/// Two things timed alternately in the same run, so that both meet the same frequency, temperature
-/// and neighbours.
+/// Times of a subject and a reference, which alternate in one run, so that frequency, temperature
+/// and other programs affect both alike.
 struct PairedTiming {
   Timing subject;
   Timing reference;
@@ -65,8 +66,8 @@ inline PairedTiming compare(const auto& subject, const auto& reference,
   return {summarise(std::move(subject_s)), summarise(std::move(reference_s))};
 }
 
-/// One line of a benchmark's result: `value` is ours, `reference` what was measured beside it in
-/// the same run, both in `metric`; the ratio is ours over it.
+/// One line of a benchmark's result. `value` is ours and `reference` was measured in the same run,
+/// both in units of `metric`; the ratio is ours over the reference.
 struct Row {
   std::string name;  ///< "onebit.encode"
   std::string metric;
@@ -75,7 +76,7 @@ struct Row {
   double reference = 0;
 };
 
-/// What the numbers were measured on: processor, logical cores, compiler, kind of build.
+/// Machine on which the numbers were measured: processor, logical cores, compiler, kind of build.
 inline nlohmann::json machine() {
   std::string processor = "unknown";
   std::ifstream cpuinfo("/proc/cpuinfo");
@@ -96,8 +97,8 @@ inline nlohmann::json machine() {
           {"build", build}};
 }
 
-/// Collects rows; prints each as a line of a table as it comes, so that a long run shows its
-/// progress.
+/// Collects rows. Prints each row as a line of a table when it is added, so that a long run shows
+/// its progress.
 class Report {
  public:
   void add(Row row) {
@@ -111,11 +112,11 @@ class Report {
     rows_.push_back(std::move(row));
   }
 
-  /// No row has been added.
+  /// True if no row has been added.
   bool empty() const { return rows_.empty(); }
 
-  /// {"machine": {…}, "rows": [{"case", "metric", "value", "reference_name", "reference",
-  /// "ratio"}…]}
+  /// Results as {"machine": {…}, "rows": [{"case", "metric", "value", "reference_name",
+  /// "reference", "ratio"} …]}.
   nlohmann::json json() const {
     nlohmann::json rows = nlohmann::json::array();
     for (const Row& row : rows_) {
@@ -129,7 +130,7 @@ class Report {
     return {{"machine", machine()}, {"rows", std::move(rows)}};
   }
 
-  /// Writes json() to `path`; an empty path writes nothing, so that --json may be left out.
+  /// Writes json() to `path`. An empty path, that of a run without --json, writes nothing.
   void write(const std::string& path) const {
     if (path.empty()) return;
     io::write_file(path, [&](std::ostream& out) { out << json().dump(2) << '\n'; });

@@ -13,7 +13,7 @@ using casync::Kind;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Numbers of the size of ours (microseconds) need more than SimGrid's default precision of 1e-5 s.
+/// Times of microseconds need more precision than SimGrid's default of 1e-5 s.
 void configure() {
   for (const char* setting :
        {"network/model:CM02", "network/bandwidth-factor:1", "network/latency-factor:1",
@@ -65,7 +65,7 @@ class Loop : public SimGridLoop {
     std::deque<TaskId> waiting;
   };
 
-  /// A message under way; SimGrid wants its activities kept until they are over.
+  /// Message under way. SimGrid requires that its activities are kept until they are over.
   struct Slot {
     s4u::CommPtr comm;
     TaskId send = 0;
@@ -78,7 +78,7 @@ class Loop : public SimGridLoop {
 
   void finish_activity(std::uint32_t slot) {
     finish_send(slots_[slot].send);
-    free_.push_back(slot);  // only now: its activity is still in use until here
+    free_.push_back(slot);  // not earlier: its activity is in use until here
   }
 
   std::uint32_t take_slot() {

@@ -25,7 +25,7 @@ using transport::Endpoint;
 
 constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
 constexpr std::size_t kSmallBytes = 64;
-constexpr std::size_t kValues = std::size_t{1} << 22;  ///< of an all-reduce
+constexpr std::size_t kValues = std::size_t{1} << 22;  ///< elements of an all-reduce
 
 double process_cpu_s() {
   timespec now{};
@@ -38,7 +38,7 @@ std::byte byte_of(int from, std::size_t message, std::size_t i) {
                                 i / 256);
 }
 
-/// Messages of one size from each rank to each other one, all sent at once.
+/// Messages of one size from each rank to every other rank, all sent at once.
 class AllToAll {
  public:
   AllToAll(Endpoint& endpoint, std::size_t bytes, int messages)
@@ -101,7 +101,8 @@ class AllToAll {
   std::unique_ptr<transport::Exchange> exchange_;
 };
 
-/// 64 bytes that go from rank 0 to rank 1 and back, again and again; each arrival sends the next.
+/// Exchange of 64 bytes that go from rank 0 to rank 1 and back repeatedly; each arrival sends the
+/// next message.
 class PingPong {
  public:
   PingPong(Endpoint& endpoint, int trips) : rank_(endpoint.rank()), trips_(trips) {
@@ -139,12 +140,12 @@ class PingPong {
   std::unique_ptr<transport::Exchange> exchange_;
 };
 
-/// Rank 0's figures of each round.
+/// Results of rank 0 in each round.
 struct Samples {
   std::vector<double> byte_ns, message_us, latency_us, reduce_rate, reduce_ns;
 };
 
-/// One rank of one transport; every round is run when asked for, by all ranks together.
+/// Rank of one transport. All ranks run a round together, on request.
 class Rank {
  public:
   Rank(Endpoint& endpoint, const WireLoad& load)
@@ -181,7 +182,7 @@ class Rank {
   }
 
  private:
-  /// Core time of the process, all ranks included, until all are done.
+  /// Core time of the process, with all ranks, until all are done.
   double cpu_s(const auto& work) {
     endpoint_.all_gather("begin");
     const double before = process_cpu_s();
@@ -209,7 +210,7 @@ class Rank {
   const WireLoad load_;
 };
 
-/// The ranks of one transport, which wait for their turn.
+/// Ranks of one transport, which wait for their turn.
 class Job {
  public:
   Job(const std::string& transport, int ranks, const WireLoad& load) {
@@ -232,7 +233,7 @@ class Job {
       over_ = true;
       changed_.notify_all();
     }
-    threads_.clear();  // joins
+    threads_.clear();  // joins the threads
   }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;

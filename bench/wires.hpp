@@ -7,26 +7,26 @@
 
 namespace hipress::bench {
 
-/// What a transport costs and how fast it is, of one job, median over the rounds.
+/// Costs and speed of a transport, medians over the rounds of a job.
 struct WireFigures {
-  double cpu_ns_per_byte = 0;      ///< core time of both ends, of 1 MiB messages between all ranks
-  double cpu_us_per_message = 0;   ///< the same of 64-byte messages
-  double latency_us = 0;           ///< half of the time that 64 bytes take there and back
-  double all_reduce_mb_per_s = 0;  ///< 10^6 bytes of values summed, per second
-  double all_reduce_cpu_ns_per_byte = 0;  ///< core time of all ranks, per byte of values of one
+  double cpu_ns_per_byte = 0;  ///< core time of both ends, for messages of 1 MiB between all ranks
+  double cpu_us_per_message = 0;  ///< core time of both ends, for messages of 64 bytes
+  double latency_us = 0;  ///< half of the time in which 64 bytes go to the other rank and back
+  double all_reduce_mb_per_s = 0;         ///< 10^6 bytes of summed values per second
+  double all_reduce_cpu_ns_per_byte = 0;  ///< core time of all ranks, per byte of one rank's values
 };
 
-/// How much is sent.
+/// Amount of messages.
 struct WireLoad {
   int rounds = 5;
-  double megabytes = 64;  ///< 2^20 bytes, from each rank to each other one
-  int messages = 5000;    ///< small ones, from each rank to each other one
-  int trips = 1000;       ///< there and back
+  double megabytes = 64;  ///< 2^20 bytes, from each rank to every other rank
+  int messages = 5000;    ///< small messages, from each rank to every other rank
+  int trips = 1000;       ///< round trips
 };
 
-/// Takes the figures of every named transport among `ranks` threads over loopback, the transports
-/// in turns, so that all meet the same machine. What arrives is verified once, before anything is
-/// timed. In the order of the names.
+/// Measures every named transport among `ranks` threads over loopback. The transports alternate, so
+/// that all meet the same machine. Received data is verified once, before anything is timed.
+/// Returns results in the order of the names.
 std::vector<WireFigures> measure_wires(const std::vector<std::string>& transports, int ranks,
                                        const WireLoad& load);
 

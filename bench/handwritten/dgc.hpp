@@ -6,8 +6,8 @@ namespace hipress::bench::handwritten {
 
 using namespace kernels;
 
-/// The largest rho of the entries that momentum has accumulated since they were last sent.
-/// Lin et al., "Deep Gradient Compression", 2018.
+/// Selects the largest share rho of the entries that momentum has accumulated since they were last
+/// sent. Lin et al., "Deep Gradient Compression", 2018.
 struct Dgc {
   static constexpr std::uint16_t kTag = 4;
   static constexpr int kStates = 2;  // velocity, pending

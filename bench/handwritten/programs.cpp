@@ -1,4 +1,4 @@
-// Compiled for the processor that it is built on, and only run there.
+// These programs are compiled for the processor of the build, and only run there.
 #include "bench/handwritten/programs.hpp"
 
 #include "bench/handwritten/dgc.hpp"

@@ -7,8 +7,8 @@
 
 namespace hipress::bench::handwritten {
 
-/// The codec of that name as a person wrote it for the same frame, with default parameters; null if
-/// nobody did. What generated code is held against.
+/// Hand-written codec of that name for the same frame, with default parameters; null if there is
+/// none. Generated code is compared with it.
 std::unique_ptr<kernels::Codec> make_codec(std::string_view name);
 
 }  // namespace hipress::bench::handwritten

@@ -38,7 +38,7 @@ struct Terngrad {
     }
   };
   HIPRESS_LANES Measure measure(Pass<0>, const Scalars&, const DrawStream&) const { return {}; }
-  /// Adding 0 makes -0 a 0, so that the order of equals does not show.
+  /// Adding 0 turns -0 into 0, so that the result does not depend on the order of equal values.
   HIPRESS_LANES void conclude(Pass<0>, const Measure::Partial<double>& found,
                               Scalars& scalars) const {
     scalars.least = static_cast<float>(number<0>(found)) + 0.0f;
@@ -46,9 +46,8 @@ struct Terngrad {
   }
   HIPRESS_LANES Wire wire(const Scalars& scalars) const { return scalars; }
 
-  /// Works on values times a power of two, which is 1 except where max - min would overflow or its
-  /// gap would be denormal; scaling the small ones is exact, and what scaling down loses is below
-  /// 2^-149.
+  /// Codes values multiplied by a power of two. It is 1 unless max - min would overflow or the gap
+  /// would be denormal. Scaling small values up is exact, and scaling down loses less than 2^-149.
   struct Coder {
     float scale, least, gap, top;
     DrawStream draws;
@@ -62,7 +61,8 @@ struct Terngrad {
   };
   HIPRESS_LANES Coder coder(const Scalars& scalars, const DrawStream& draws) const {
     const double range = double{scalars.most} - double{scalars.least};
-    if (!(range > 0)) return {1, scalars.least, 1, 0, draws};  // constant: code 0 everywhere
+    if (!(range > 0))
+      return {1, scalars.least, 1, 0, draws};  // constant slice: every element has code 0
     const float scale = range > 0x1p126 ? 0x1p-4f : range < 0x1p-100 ? 0x1p100f : 1.0f;
     const float gap = static_cast<float>(range * scale / ((1 << bits) - 1));
     return {scale, scalars.least * scale, gap, static_cast<float>((1 << bits) - 1), draws};
@@ -78,7 +78,7 @@ struct Terngrad {
       return static_cast<float>(least + code * gap);
     }
   };
-  /// In double, where max - min cannot overflow; rounded once.
+  /// Computed in double, in which max - min cannot overflow, and rounded once.
   HIPRESS_LANES Levels levels(const Wire& wire, std::int64_t) const {
     return {wire.least, (double{wire.most} - double{wire.least}) / ((1 << bits) - 1)};
   }

@@ -1,4 +1,4 @@
-"""Compares hipress-exec with PowerSGD with PyTorch's DistributedDataParallel with powerSGD_hook over gloo, in the same run and on
+"""Compares PowerSGD in hipress-exec with PyTorch's DistributedDataParallel and its powerSGD_hook over gloo, in the same run and on
 the same networks of known speed. Also compares predictions with measurements.
 
 Both have the same rank, the same scaled gradients and the same ready times. DDP uses the best of several bucket sizes, with or
