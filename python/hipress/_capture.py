@@ -144,7 +144,7 @@ class Capture:
         self._sets = {}  # sets of such ids, each kept once
         self._updates, self._events = Updates(), 0
         self._cleared = False  # true if gradients were dropped since the last pass
-        self._version = self._next_version = None  # parameters' version when the last, this backward began
+        self._version = self._next_version = None  # parameters' version when the last backward began, and when this one began
         self._gradients = None  # their version at the end of the last pass; None with an optimizer
         self._moved_at_end = False
         self._in_backward = False  # true if optimizers step within backward

@@ -135,8 +135,8 @@ def _measure(parameters: List[torch.Tensor], bucket_mb: float, within_ddp: bool)
 
 
 def _alone_s(first: HostMark, second: HostMark) -> float:
-    """Time between two marks, in seconds, without waits for cores. The smaller of wall and core time excludes those of the hook's
-    other threads, too."""
+    """Time between two marks, in seconds, without waits for cores. It is the smaller of wall time and core time, so waits of the
+    hook's other threads are excluded, too."""
     return min(_clock.seconds(first, second), _clock.core_seconds(first, second))
 
 

@@ -16,7 +16,7 @@ def prose(text: str) -> str:
 
 
 def relative_links(text: str) -> Iterator[Tuple[int, str]]:
-    """Yields (line, target) of every link of a page that leads to no other site."""
+    """Yields (line, target) of every link of a page that is relative, so that it stays within the site."""
     without_code = prose(text)
     for found in LINK.finditer(without_code):
         if not re.match(r"[a-z]+:", found[1]):

@@ -148,8 +148,8 @@ def line(xs, ys, expected_b):
 
 
 def fit_bandwidth(lab, cluster, partial, system, rows):
-    """Finds the bandwidth with the least sum of squared relative errors over the system's rows on several nodes. The prior
-    counts as one more row. None without rows."""
+    """Finds the bandwidth with the least sum of squared relative errors over the system's rows on several nodes. The prior counts
+    as one more row. Returns None if there are no rows."""
     rows = [row for row in rows if row.system == system]
     if not rows:
         return None
