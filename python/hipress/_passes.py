@@ -73,8 +73,8 @@ class Updates:
 
 
 def steps_of(passes: List[Pass], at_end: FrozenSet[int], moved_at_end: bool) -> List[List[Pass]]:
-    """Groups passes into steps. Since the last pass began, optimizers have stepped `at_end`, and parameters have moved or not.
-    Passes whose gradients were dropped are left out.
+    """Groups passes into steps. `at_end` and `moved_at_end` describe the time since the last pass began: the parameters that
+    optimizers have stepped, and whether any parameters have moved. Passes whose gradients were dropped are left out.
 
     A step is over when each optimizer has taken one. Without optimizers, it is over when the parameters change, or else when
     gradients are dropped or changed; without any of these, each pass is a step."""
