@@ -55,7 +55,7 @@ build() {
 # With a folder that stays the compiler is not run again for what is there.
 (CMAKE_CXX_COMPILER_LAUNCHER=$(command -v ccache || true) CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$work/one \
   build "$work/one" 1) || exit 1
-(umask 027 && CCACHE_DISABLE=1 TZ=Asia/Tokyo build "$work/the second/of two" 2) || exit 1
+(CCACHE_DISABLE=1 TZ=Asia/Tokyo build "$work/the second/of two" 2) || exit 1
 
 status=0
 first=$work/one/results second="$work/the second/of two/results"

@@ -8,5 +8,5 @@ foreach(archive ${CPACK_PACKAGE_FILES})
   get_filename_component(name ${archive} NAME)
   string(REGEX REPLACE "[.]tar[.]gz$" "" folder ${name})
   execute_process(COMMAND tar -C ${CPACK_TEMPORARY_DIRECTORY} --sort=name --mtime=@${time} --owner=0 --group=0 --numeric-owner
-                          --format=gnu -I "gzip -9n" -cf ${archive} ${folder} COMMAND_ERROR_IS_FATAL ANY)
+                          --mode=u=rwX,go=rX --format=gnu -I "gzip -9n" -cf ${archive} ${folder} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
