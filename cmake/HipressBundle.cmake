@@ -25,6 +25,7 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh DESTINATION bin RENA
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_steps.py DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION share/hipress/python
         COMPONENT bundle EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
+install(FILES ${hipress_python_version} DESTINATION share/hipress/python/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 # libhipress.so finds what lies beside it, for itself and for those libraries (which a RUNPATH would not do).
 set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN")
 target_link_options(hipress_c PRIVATE LINKER:--disable-new-dtags)
@@ -43,6 +44,7 @@ install(CODE "
   set(SHARED $<TARGET_FILE:hipress_c>)
   set(FOLDER \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/hipress\")
   include(\"${PROJECT_SOURCE_DIR}/cmake/bundle/libraries.cmake\")" COMPONENT bundle EXCLUDE_FROM_ALL)
+hipress_install_sbom(bundle)
 
 set(bundle_cuda "")
 if(HIPRESS_HAVE_CUDA)
@@ -56,4 +58,5 @@ set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGE_FILE_NAME hipress-${PROJECT_VERSION}-linux-x86_64${bundle_cuda})
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR})
+set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/bundle/repack.cmake)
 include(CPack)

@@ -34,13 +34,40 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/hipressConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/hipressConfig.cmake ${PROJECT_BINARY_DIR}/hipressConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress)
 
-# Man pages and completions of shells, if scripts/docs.sh --man has written them.
-if(NOT SKBUILD)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/build/docs/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
+# The C library for pkg-config, wherever --prefix puts it.
+install(CODE "
+  set(PROJECT_DESCRIPTION [[${PROJECT_DESCRIPTION}]])
+  set(PROJECT_VERSION ${PROJECT_VERSION})
+  set(CMAKE_INSTALL_LIBDIR ${CMAKE_INSTALL_LIBDIR})
+  set(CMAKE_INSTALL_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/hipress.pc.in
+                 \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/hipress.pc\" @ONLY)")
+
+# Man pages and completions of shells: packages write them, others install what scripts/docs.sh --man has written.
+set(reference ${PROJECT_SOURCE_DIR}/build/docs/share)
+if(HIPRESS_PACKAGE)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(reference ${PROJECT_BINARY_DIR}/share)
+  add_custom_target(hipress_reference ALL DEPENDS tools VERBATIM COMMAND ${Python3_EXECUTABLE} -B
+    ${PROJECT_SOURCE_DIR}/scripts/write_reference.py man ${reference} --tools ${PROJECT_BINARY_DIR}/bin)
 endif()
+if(NOT SKBUILD)
+  install(DIRECTORY ${reference}/ DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
+endif()
+
+# hipress_install_sbom(COMPONENT): the bill of materials of what the component installs, and licences of libraries in it.
+function(hipress_install_sbom component)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  install(CODE "
+    set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    execute_process(COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/scripts/sbom.py \"\${prefix}\"
+      --output \"\${prefix}/share/hipress/sbom.spdx.json\" --licenses \"\${prefix}/share/hipress/licenses\"
+      COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component} EXCLUDE_FROM_ALL)
+endfunction()
 
 # The Python package, which finds the library from there; a wheel brings its own copy.
 if(NOT SKBUILD)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/python
           FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
+  install(FILES ${hipress_python_version} DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/python/hipress)
 endif()

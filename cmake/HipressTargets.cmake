@@ -15,6 +15,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Files are small: collecting garbage before a compiler holds half a gigabyte costs a tenth of the time and frees little.
   target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
 endif()
+if(HIPRESS_PACKAGE)
+  # The same bits from every folder.
+  set(same_names -ffile-prefix-map=${PROJECT_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+  list(JOIN same_names "," same_names_of_host)
+  target_compile_options(hipress_settings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:${same_names}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${same_names_of_host}>)
+endif()
 if(HIPRESS_WERROR)
   target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()

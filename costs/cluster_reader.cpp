@@ -240,7 +240,8 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   if (const auto machine = root.find("machine")) {
     machine->fail("such clusters are for hipress-plan, hipress-sim and hipress-exec: leave it out");
   }
-  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn",
+  root.expect_schema(kClusterSchema);
+  root.expect_keys({"schema", "name", "nodes", "nodes_per_host", "cores_per_host", "core_turn",
                     "host_memory_bandwidth", "link", "host_link", "rack", "cards", "slow_links",
                     "sites", "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
   const auto sites = root.find("sites");

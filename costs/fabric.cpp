@@ -98,8 +98,9 @@ std::optional<MachineHosts> machine_hosts(const std::string& path) {
   const YamlNode root = YamlNode::load(path);
   const auto machine = root.find("machine");
   if (!machine) return std::nullopt;
-  root.expect_keys(
-      {"machine", "name", "hosts", "gpus", "library", "rack", "overlap", "compute_speed"});
+  root.expect_schema(kClusterSchema);
+  root.expect_keys({"schema", "machine", "name", "hosts", "gpus", "library", "rack", "overlap",
+                    "compute_speed"});
   MachineHosts found = {.machine = find_machine(path, machine->text())};
   try {
     read_machine(found.machine);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costs/cluster.hpp"
@@ -11,6 +12,9 @@
 
 /// Keys of cluster files on the fabric between hosts: cards, levels of racks, hosts of a machine.
 namespace hipress::costs {
+
+/// Schema of cluster files.
+inline constexpr std::string_view kClusterSchema = "hipress.cluster/1";
 
 /// Reads key `rack`: one level, or a list of levels, lowest first. Throws InputError for an
 /// oversubscription below 1, or a level whose racks do not consist of whole racks of the level

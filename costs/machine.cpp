@@ -168,9 +168,8 @@ namespace {
 
 Machine machine_of(const YamlNode& root) {
   root.expect_keys({"schema", "name", "gpus", "gpu", "fabric", "network", "cpu", "sources"});
-  if (const YamlNode schema = root.at("schema"); schema.text() != kMachineSchema) {
-    schema.fail(fmt::format("must be {}, got {}", kMachineSchema, io::quote(schema.text())));
-  }
+  root.at("schema");
+  root.expect_schema(kMachineSchema);
   Machine machine;
   machine.name = root.at("name").text();
   machine.gpus = static_cast<std::uint32_t>(root.at("gpus").integer(1, kMostGpus));

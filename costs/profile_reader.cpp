@@ -223,10 +223,7 @@ constexpr const char* kProfiles = "profiler/profiles";
 
 Profile parse_profile(const std::string& bytes, const std::string& path) {
   const YamlNode root = YamlNode::parse(bytes, path);
-  if (const auto schema = root.find("schema"); schema && schema->text() != kSchema) {
-    schema->fail("must be " + std::string(kSchema) + ", got " + io::quote(schema->text()) +
-                 ": measure anew with this version's hipress-profile");
-  }
+  root.expect_schema(kSchema, ": measure anew with this version's hipress-profile");
   require_end_marker(bytes, path);
   root.expect_keys({"schema", "name", "source", "notes", "hardware", "kernels", "links", "overlap",
                     "spread", "probes", "samples"});

@@ -267,6 +267,12 @@ const YamlNode& YamlNode::expect_keys(std::initializer_list<std::string_view> kn
   return *this;
 }
 
+void YamlNode::expect_schema(std::string_view known, std::string_view remedy) const {
+  const std::optional<YamlNode> schema = find("schema");
+  if (!schema || schema->text() == known) return;
+  schema->fail(fmt::format("must be {}, got {}{}", known, quote(schema->text()), remedy));
+}
+
 bool YamlNode::has(std::string_view key) const { return find(key).has_value(); }
 
 YamlNode YamlNode::at(std::string_view key) const {

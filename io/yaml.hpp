@@ -50,6 +50,10 @@ class YamlNode {
   /// reported, with line and nearest known key, before missing ones.
   const YamlNode& expect_keys(std::initializer_list<std::string_view> known) const;
 
+  /// Requires that `schema`, if the map has it, is `known` ("hipress.plan/1"): a format and its
+  /// version. An error ends with the remedy.
+  void expect_schema(std::string_view known, std::string_view remedy = {}) const;
+
   bool is_map() const { return node_.IsMap(); }
   bool is_list() const { return node_.IsSequence(); }
   bool has(std::string_view key) const;

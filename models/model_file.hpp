@@ -9,6 +9,9 @@
 
 namespace hipress::models {
 
+/// Schema of model YAMLs.
+inline constexpr std::string_view kModelSchema = "hipress.model/1";
+
 /// Names that read_model() takes: shipped models, and other architectures.
 std::vector<std::string> model_names();
 

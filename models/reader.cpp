@@ -427,9 +427,10 @@ void check_step(const io::YamlNode& root, const Model& model) {
 
 Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
+  root.expect_schema(kModelSchema);
   root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer", "threads",
                     "forward_core_time", "optimizer_core_time", "memory_traffic", "activations",
-                    "hook", "micro_steps", "positions", "mix", "traced", "gradients"});
+                    "hook", "micro_steps", "positions", "mix", "traced", "gradients", "schema"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();

@@ -29,13 +29,6 @@ constexpr std::string_view kSchema = "hipress.plan/1";
 constexpr std::string_view kNone = "none";  ///< the algorithm of a raw gradient
 constexpr int kDigits = 15;  ///< digits of times: below a picosecond for iterations up to 100 s
 
-void require_schema(const io::YamlNode& root) {
-  const io::YamlNode schema = root.at("schema");
-  if (schema.text() != kSchema) {
-    schema.fail(fmt::format("must be {}, got {}", kSchema, io::quote(schema.text())));
-  }
-}
-
 /// Runs call(), and turns its std::invalid_argument into an InputError at the node's line.
 template <class Call>
 void located(const io::YamlNode& node, const Call& call) {
@@ -316,7 +309,8 @@ ResolvedPlan resolve(const io::YamlNode& root, const std::string& file,
                     "gradients",      "operation", "root",
                     "dense",          "schedule",  "exchange_within",
                     "shards_by",      "wrap"});
-  require_schema(root);
+  root.at("schema");
+  root.expect_schema(kSchema);
   require_agreement(root, context);
   require_times(root);
   PlanMatcher matcher(file, context);

@@ -482,9 +482,7 @@ namespace {
 
 SweepSpec read(const YamlNode& root, const std::string& file, const plans::Trust& trust) {
   require_known_axes(root);
-  if (const auto schema = root.find("schema"); schema && schema->text() != "hipress.sweep/1") {
-    schema->fail(fmt::format("must be hipress.sweep/1, got {}", io::quote(schema->text())));
-  }
+  root.expect_schema("hipress.sweep/1");
   SweepSpec spec{.file = file, .values = {}, .trust = trust};
   root.at("model");
   for (std::size_t axis = 0; axis < kAxes; ++axis) {

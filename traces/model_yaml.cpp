@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "io/quantity.hpp"
+#include "models/model_file.hpp"
 #include "traces/imported_model.hpp"
 
 namespace hipress::traces {
@@ -36,7 +37,8 @@ void write_traced(std::ostream& out, const models::Traced& traced) {
 
 void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   const models::Model& model = imported.model;
-  out << "name: " << quoted(model.name) << "\nsource: " << quoted(model.source) << '\n';
+  out << "schema: " << models::kModelSchema << "\nname: " << quoted(model.name)
+      << "\nsource: " << quoted(model.source) << '\n';
   const bool has_times = models::backward_s(model) > 0;
   if (model.batch > 0) out << "batch: " << model.batch << '\n';
   if (!model.unit.empty()) out << "unit: " << quoted(model.unit) << '\n';

@@ -1,5 +1,5 @@
 # Copies into the bundle the shared libraries that its programs need. Variables: PROGRAMS (list), SHARED
-# (a list of shared libraries), FOLDER.
+# (a list of shared libraries), FOLDER, WHEEL (only those of FOLDER itself, each under one name).
 #   FOLDER           all that are not named below
 #   FOLDER/ibverbs   libibverbs and what it needs: a cluster's own, made for its adapters, is better
 #   FOLDER/gcc       the C++ library and gcc's: that of Debian 12 needs glibc 2.36, where ours need 2.35 and what any
@@ -21,6 +21,11 @@ foreach(library ${libraries})
     endif()
   elseif(name MATCHES "^libhipress(_all)?\\.so")
     continue()  # HipressBundle.cmake installs them, with $ORIGIN for their run path
+  elseif(WHEEL AND name MATCHES "^lib(stdc\\+\\+|gcc_s)\\.so")
+    continue()  # as old as that C library or older
+  elseif(WHEEL)
+    file(REAL_PATH ${library} file)
+    file(COPY_FILE ${file} ${FOLDER}/${name})
   elseif(name MATCHES "^lib(stdc\\+\\+|gcc_s)\\.so")
     file(COPY ${library} DESTINATION ${FOLDER}/gcc FOLLOW_SYMLINK_CHAIN)
   elseif(name MATCHES "^lib(ibverbs|nl-)")
@@ -29,6 +34,9 @@ foreach(library ${libraries})
     file(COPY ${library} DESTINATION ${FOLDER} FOLLOW_SYMLINK_CHAIN)
   endif()
 endforeach()
+if(WHEEL)
+  return()
+endif()
 # Also what only the machine's own libraries ask for: parts of one C library do not work with those of another.
 foreach(name ld-linux-x86-64.so.2 libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libutil.so.1
              libnss_dns.so.2 libnss_files.so.2)

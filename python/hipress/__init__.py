@@ -20,9 +20,9 @@ from hipress._library import Gradient, LibraryError, library_path
 from hipress._pilot_report import pilot
 from hipress._requests import import_trace, plan, profile, replay, simulate, sweep
 from hipress._results import Plan, Profile, Replay, Result, Simulation, Sweep, Trace
-from hipress._version import version as _version
 
 if TYPE_CHECKING:
+    __version__: str
     from hipress._attach import attach as attach
     from hipress._capture import Capture as Capture
     from hipress._ddp import Hook as Hook
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from hipress._local import LocalUpdates as LocalUpdates
     from hipress._verify import Verification as Verification
     from hipress._verify import verify as verify
-
-__version__ = _version()
 
 __all__ = ["Capture", "EnvironmentFailure", "Error", "Gradient", "HipressError", "HipressWarning", "Hook", "InputError",
            "Interrupted", "InvalidRequest", "LibraryError", "LocalUpdates", "Plan", "Profile", "Progress", "RankLost",
@@ -45,8 +43,11 @@ _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", 
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a name that needs torch at its first use. Raises AttributeError for an unknown name, and ImportError without
-    torch."""
+    """Imports a name that needs torch, or finds the version, at the first use. Raises AttributeError for an unknown name, and
+    ImportError without torch."""
+    if name == "__version__":
+        globals()[name] = importlib.import_module("hipress._version").version()
+        return globals()[name]
     if name not in _NEED_TORCH:
         raise AttributeError(f"module 'hipress' has no attribute '{name}'")
     _require_torch()
@@ -56,7 +57,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *_NEED_TORCH})
+    return sorted({*globals(), *_NEED_TORCH, "__version__"})
 
 
 def _require_torch() -> None:

@@ -452,7 +452,7 @@ class Capture:
         self._warn(micro_steps, averages)
         kinds = {_DTYPES[parameter.dtype] for parameter in self.parameters.values()}
         kind = "float32" if "float32" in kinds or len(kinds) > 1 else kinds.pop()
-        lines = ["# Written by hipress.capture.", f"name: {_model_file.quoted(self.name)}",
+        lines = ["# Written by hipress.capture.", f"schema: {_model_file.SCHEMA}", f"name: {_model_file.quoted(self.name)}",
                  f"source: Captured from {len(steps)} steps of PyTorch {torch.__version__} on {self._hardware()}.",
                  *([f"batch: {batch}"] if batch else []), f"dtype: {kind}",
                  f"forward: {_model_file.microseconds(statistics.median(forward))}  # {_spread(forward)}"]

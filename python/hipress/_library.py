@@ -169,7 +169,7 @@ def library_path() -> pathlib.Path:
     prefixes = [package, *package.parents[3:4]]
     folders = [folder for prefix in prefixes
                for folder in (prefix / "lib/hipress", prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu")))]
-    places = [folder / "libhipress.so" for folder in folders]
+    places = [folder / name for folder in folders for name in ("libhipress.so", "libhipress.so.0")]
     for place in places:
         if place.is_file():
             return place

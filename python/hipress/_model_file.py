@@ -7,6 +7,9 @@ import re
 from . import _library, _output
 from ._engine import InvalidRequest
 
+#: Schema that written files name.
+SCHEMA = "hipress.model/1"
+
 
 def quoted(text: str) -> str:
     """Quotes a text as a YAML scalar, where it needs quotes."""

@@ -90,14 +90,22 @@ class Spares(unittest.TestCase):
 
 class Package(unittest.TestCase):
     def test_its_version_is_that_of_the_source_tree(self):
-        project = pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml"
-        self.assertIn(f'version = "{hipress.__version__}"', project.read_text())
+        root = pathlib.Path(__file__).resolve().parents[2]
+        release, _, commit = hipress.__version__.partition("+")
+        self.assertIn(f"project(hipress VERSION {release} ", (root / "CMakeLists.txt").read_text())
+        if (root / ".git").exists() and shutil.which("git"):
+            self.assertRegex(commit, "^g[0-9a-f]{10}$")
 
-    def test_a_copy_without_source_tree_or_metadata_has_no_version(self):
+    def test_a_copy_has_the_version_and_commit_of_its_build_or_none(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(pathlib.Path(hipress.__file__).parent, f"{folder}/hipress")
-            done = run("import hipress; print(hipress.__version__)", PYTHONPATH=folder)
-        self.assertRegex(done.stdout, r"^(0\+unknown|\d+\.\d+\.\d+)\n$")
+            for built, named in (("", "0+unknown"), ('VERSION = "1.2.3"\nCOMMIT = "1a2b3c4d5e"\n', "1.2.3+g1a2b3c4d5e"),
+                                 ('VERSION = "1.2.3"\nCOMMIT = "unknown"\n', "1.2.3")):
+                pathlib.Path(folder, "hipress/_built.py").write_text(built)
+                if not built:
+                    pathlib.Path(folder, "hipress/_built.py").unlink()
+                done = run("import hipress; print(hipress.__version__)", PYTHONPATH=folder)
+                self.assertEqual(done.stdout, f"{named}\n")
 
     def test_all_that_it_names_is_there_and_documented(self):
         missing = []

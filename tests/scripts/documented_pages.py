@@ -85,7 +85,8 @@ BENCHMARK = Reason("measures for minutes", test="bench/CMakeLists.txt")
 SLURM = Reason("needs a Slurm", test="tests/launch/slurm_test.py")
 REDIS = Reason("needs a Slurm of several nodes and a Redis", test="tests/launch/redis_test.py")
 BUNDLE = Reason("builds the bundle and takes it to a cluster", test="tests/launch/bundle_test.py",
-                makes=("build/release/hipress-0.1.0-linux-x86_64.tar.gz", "hipress-0.1.0-linux-x86_64.tar.gz"))
+                makes=("build/release/hipress-0.2.0-linux-x86_64.tar.gz", "hipress-0.2.0-linux-x86_64.tar.gz"))
+PACKAGES = Reason("compiles everything, for minutes", test="tests/launch/wheel_test.py")
 GPU = Reason("needs a GPU", test="tests/scripts/gpu_kit_test.py", 
              makes=("gpu_kit/run.sh", "gpu_check.out/gpu_check.json"))
 #: Blocks that are not run: by page, what their first line begins with, and why.
@@ -106,8 +107,9 @@ NOT_RUN: Dict[str, Dict[str, Reason]] = {
                            "scripts/validate.py": MEASURES},
     "docs/gpu.md": {"scripts/gpu_kit.sh": GPU},
     "docs/how-to/slurm.md": {"sbatch": SLURM},
+    "docs/install.md": {"pip wheel": PACKAGES, "dpkg-buildpackage": PACKAGES, "unzip": PACKAGES},
     "docs/pytorch-training.md": {
-        "pip install": Reason("compiles everything for 13 minutes"),
+        "pip install": Reason("compiles everything, for minutes"),
         "torchrun": Reason("Debian's torchrun fails with its Python", test="tests/launch/torchrun_test.py")},
     "docs/sharded-training.md": {"hipress-import": Reason("needs a trace of an FSDP job", test="tests/traces/sharded_test.cpp",
                                                           given=("rank0.json.gz", "gpus.yaml"))},
@@ -126,7 +128,7 @@ EXPERIMENTING = {"validate.py", "validate.sh"}
 MODULES = {("python3", "-m", f"hipress.{module}") for module in ("capture", "pilot", "plot")}
 #: Programs that are not ours, and what they are asked for their options by; None: options are not checked.
 FOREIGN = {"cmake": "--help", "ctest": "--help", "srun": "--help", "sbatch": "--help", "mpirun": "--help", "torchrun": None,
-           "tar": "--help", "scp": None, "pip": None, "redis-server": None, "c++": None, "cc": None, "cpack": "--help",
+           "tar": "--help", "scp": None, "pip": None, "redis-server": None, "c++": None, "cc": None, "dpkg-buildpackage": None, "apt-get": None, "unzip": None, "cpack": "--help",
            "python3": None, "sh": None}
 #: Programs of the shell and of every system.
 ORDINARY = {"cat", "cd", "cp", "echo", "export", "for", "head", "mkdir", "printf", "sed", "umask", "wait", "man"}

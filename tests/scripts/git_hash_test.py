@@ -19,6 +19,7 @@ class GitHashTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.source = pathlib.Path(folder.name)
         self.header = self.source / "generated" / "git_hash.hpp"
+        self.module = self.source / "generated" / "_built.py"
 
     def git(self, *arguments: str) -> str:
         """No configuration but this: neither the user's nor a repository around the temporary folder is seen."""
@@ -28,8 +29,13 @@ class GitHashTest(unittest.TestCase):
 
     def hash(self, git: str | None = GIT) -> str:
         """What the header says after the script has run."""
-        subprocess.run([CMAKE, f"-DGIT={git or ''}", f"-DSOURCE={self.source}", f"-DHEADER={self.header}", "-P", SCRIPT],
+        subprocess.run([CMAKE, f"-DGIT={git or ''}", f"-DSOURCE={self.source}", f"-DHEADER={self.header}",
+                        f"-DMODULE={self.module}", "-DVERSION=1.2.3", "-P", SCRIPT],
                        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(self.source.parent)}, check=True)
+        built: dict[str, str] = {}
+        exec(self.module.read_text(), built)
+        self.assertEqual(self.header.read_text(), f'#define HIPRESS_GIT_HASH "{built["COMMIT"]}"\n')
+        self.assertEqual(built["VERSION"], "1.2.3")
         return self.header.read_text().removeprefix('#define HIPRESS_GIT_HASH "').removesuffix('"\n')
 
     @unittest.skipIf(GIT is None, "git is not installed")
@@ -38,13 +44,19 @@ class GitHashTest(unittest.TestCase):
         self.git("init", "--quiet")
         for message in ("first", "second"):
             self.git("commit", "--quiet", "--allow-empty", "--message", message)
-            self.assertEqual(self.hash(), self.git("rev-parse", "--short", "HEAD"))
+            self.assertEqual(self.hash(), self.git("rev-parse", "--short=10", "HEAD"))
             os.utime(self.header, (1, 1))
             self.hash()
             self.assertEqual(self.header.stat().st_mtime, 1)
 
     def test_without_git_the_commit_is_unknown(self):
         self.assertEqual(self.hash(git=None), "unknown")
+
+    def test_an_archive_knows_the_commit_that_it_was_made_of(self):
+        archival = self.source / ".git_archival"
+        for line, commit in (("$Format:%H$", "unknown"), ("0123456789abcdef", "0123456789")):
+            archival.write_text(line + "\n")
+            self.assertEqual(self.hash(git=None), commit)
 
 
 if __name__ == "__main__":
