@@ -34,9 +34,9 @@ HostTopology read_host_topology(const std::string& path);
 
 /// Data that the file lacks and the user gives.
 struct TopologyOptions {
-  std::string like;     ///< machine for missing data; empty: a starter machine with these GPUs
-  double rate = 0;      ///< rate of a card, bytes/s; 0: the file's, else `like`'s
-  std::string network;  ///< kind of network; empty: the file's, else `like`'s
+  std::string like = {};     ///< machine for missing data; empty: a starter machine with these GPUs
+  double rate = 0;           ///< rate of a card, bytes/s; 0: the file's, else `like`'s
+  std::string network = {};  ///< kind of network; empty: the file's, else `like`'s
 };
 
 /// Machine made of such hosts. Its `sources` name the data that the topology lacks. Throws

@@ -40,9 +40,15 @@ HIPRESS_LANES auto combine_rows(Row& row, int first) {
 /// registers, and small enough for the instruction cache.
 template <class Row>
 HIPRESS_LANES auto combine_tile(Row& row) {
-  decltype(row(0)) eight[4];
-  for (int i = 0; i < 4; ++i) eight[i] = combine_rows<8>(row, 8 * i);
-  return combine(combine(eight[0], eight[1]), combine(eight[2], eight[3]));
+  decltype(row(0)) even = {}, half = {}, whole = {};  // no array, which a GPU would keep in memory
+  for (int i = 0; i < 4; ++i) {
+    const auto eight = combine_rows<8>(row, 8 * i);
+    const auto sixteen = combine(even, eight);
+    if (i == 1) half = sixteen;
+    if (i == 3) whole = combine(half, sixteen);
+    even = eight;
+  }
+  return whole;
 }
 
 /// Combines `count` (a power of two) neighbours pairwise, in place; the result is parts[0].

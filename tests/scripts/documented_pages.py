@@ -87,7 +87,7 @@ REDIS = Reason("needs a Slurm of several nodes and a Redis", test="tests/launch/
 BUNDLE = Reason("builds the bundle and takes it to a cluster", test="tests/launch/bundle_test.py",
                 makes=("build/release/hipress-0.2.0-linux-x86_64.tar.gz", "hipress-0.2.0-linux-x86_64.tar.gz"))
 PACKAGES = Reason("compiles everything, for minutes", test="tests/launch/wheel_test.py")
-GPU = Reason("needs a GPU", test="tests/scripts/gpu_kit_test.py", 
+GPU = Reason("needs a GPU", test="tests/scripts/gpu_kit_test.py",
              makes=("gpu_kit/run.sh", "gpu_check.out/gpu_check.json"))
 #: Blocks that are not run: by page, what their first line begins with, and why.
 NOT_RUN: Dict[str, Dict[str, Reason]] = {
@@ -105,7 +105,8 @@ NOT_RUN: Dict[str, Dict[str, Reason]] = {
                                               given=("build/demo/profile.yaml",))},
     "docs/evaluation.md": {"scripts/validate.sh": MEASURES, "scripts/test.sh": BUILDS, "build/release/bin/bench": BENCHMARK,
                            "scripts/validate.py": MEASURES},
-    "docs/gpu.md": {"scripts/gpu_kit.sh": GPU},
+    "docs/gpu.md": {"scripts/gpu_kit.sh": GPU,
+                    "scripts/kernel_gate.py": Reason("needs a CUDA toolkit", test="tests/scripts/kernel_gate_test.py")},
     "docs/how-to/slurm.md": {"sbatch": SLURM},
     "docs/install.md": {"pip wheel": PACKAGES, "dpkg-buildpackage": PACKAGES, "unzip": PACKAGES},
     "docs/pytorch-training.md": {

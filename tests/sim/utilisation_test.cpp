@@ -125,7 +125,9 @@ TEST_CASE("what codes factors uses cores as what codes slices does") {
     return std::vector<casync::Algorithm::Factor>{{.bytes = 64}};
   };
   costs::CodecCosts& costs = alone.scenario.profile.codecs["byte"];
-  costs = {.stages = {{.a_s = 3e-6}}, .decode_stages = {.a_s = 2e-6}};
+  costs = {};
+  costs.stages = {{.a_s = 3e-6}};
+  costs.decode_stages = {.a_s = 2e-6};
   CHECK(alone.utilisation().hosts.at(0).utilisation == Approx(0.5));
   CHECK(alone.iteration_us() == Approx(5));
 }

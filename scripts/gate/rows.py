@@ -1,0 +1,154 @@
+"""Table of CUDA kernels: what a kernel's compiled code must have, and what may be otherwise for a reason. One row a kernel."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A kernel, for all types and algorithms that it is compiled for."""
+    name: str
+    file: str
+    #: Bits that its widest load and its widest store have at least.
+    load: int = 32
+    store: int = 32
+    threads: int = 256  # per thread block
+    #: Least occupancy in per cent; below 50, `why` says why.
+    occupancy: int = 50
+    #: Bytes of local memory per thread at most; with more than 0, `why` says why.
+    local: int = 0
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """A kernel that each element goes through. `rounds`, `avoided` and `prepares` are those of sass.Kernel.moved()."""
+    kernel: str  # with its arguments: feedback 0 none, 1 at once, 2 deferred; type 0 fp32
+    elements: int  # per thread
+    rounds: int = 1
+    avoided: tuple[str, ...] = ()
+    prepares: bool = False
+    #: Bytes on the longest path that one thread of a warp or thread block moves, for all its elements.
+    single: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Traffic:
+    """Bytes per element of an encode, or of a decode-and-add, of fp32 values: counted in the code, and in the estimate."""
+    algorithm: str
+    direction: str  # of kernels::Traffic: encode, decode_add
+    passes: tuple[Pass, ...]
+    #: Bytes per element that the longest path moves beyond the estimate, and the reason.
+    beyond: float = 0
+    why: str = ""
+
+
+_REGISTERS = "64 values of a block stay in a thread's registers; loads in flight, not warps, hide the memory's latency"
+_TILE = "32 values of a tile stay in a thread's registers; loads in flight, not warps, hide the memory's latency"
+_PARTIAL = "a tile's partial results stay in a thread's registers, not in local memory"
+_ONE_BLOCK = "one thread block per slice: there are never enough to fill a GPU"
+_CODE = "one thread builds a chunk's code, with an array per code length that it indexes by data"
+
+_STANDS_FOR = "made-up computation, which is to be limited by arithmetic: a tile of the result stays in registers"
+
+ROWS = (
+    Row("encode_blocks", "kernels/cuda/block_quantizer.cuh", store=8, occupancy=12, why=_REGISTERS),
+    Row("conclude_blocks", "kernels/cuda/block_quantizer.cuh"),
+    Row("decode_blocks", "kernels/cuda/block_quantizer.cuh", occupancy=12, why=_REGISTERS),
+    Row("encode_elements", "kernels/cuda/cast.cu", store=16),
+    Row("decode_elements", "kernels/cuda/cast.cu"),
+    Row("measure_chunks", "kernels/cuda/lossless.cuh", local=16, why="three forms to try, in an array that a loop indexes"),
+    Row("place_chunks", "kernels/cuda/lossless.cuh"),
+    Row("write_chunks", "kernels/cuda/lossless.cuh", local=56, why=_CODE),
+    Row("find_chunks", "kernels/cuda/lossless.cuh"),
+    Row("decode_chunks", "kernels/cuda/lossless.cuh", store=8, local=56, why=_CODE),
+    Row("put_values", "kernels/cuda/lossless.cuh"),
+    Row("merge_values", "kernels/cuda/merge.cu"),
+    Row("clear_messages", "kernels/cuda/packed.cu", load=0),
+    Row("pack_entries", "kernels/cuda/packed.cu"),
+    Row("count_entries", "kernels/cuda/packed.cu"),
+    Row("place_entries", "kernels/cuda/packed.cu"),
+    Row("unpack_entries", "kernels/cuda/packed.cu"),
+    Row("measure_tiles", "kernels/cuda/quantizer.cuh", load=16, occupancy=25, why=_PARTIAL),
+    Row("conclude_slices", "kernels/cuda/quantizer.cuh", occupancy=25, why=_ONE_BLOCK),
+    Row("encode_tiles", "kernels/cuda/quantizer.cuh"),
+    Row("put_back", "kernels/cuda/quantizer.cuh"),
+    Row("settle_tiles", "kernels/cuda/quantizer.cuh"),
+    Row("decode_tiles", "kernels/cuda/quantizer.cuh", occupancy=25, why=_TILE),
+    Row("look_for_non_finite", "kernels/cuda/sparsifier_encode.cuh", store=0),
+    Row("sample_entries", "kernels/cuda/sparsifier_encode.cuh", occupancy=37, why=_ONE_BLOCK),
+    Row("collect_entries", "kernels/cuda/sparsifier_encode.cuh", occupancy=37, why=_TILE),
+    Row("count_digits", "kernels/cuda/sparsifier_encode.cuh", store=0),
+    Row("conclude_digit", "kernels/cuda/sparsifier_encode.cuh"),
+    Row("tally_tiles", "kernels/cuda/sparsifier_encode.cuh"),
+    Row("place_blocks", "kernels/cuda/sparsifier_encode.cuh", occupancy=37, why=_ONE_BLOCK),
+    Row("write_entries", "kernels/cuda/sparsifier_encode.cuh"),
+    Row("check_messages", "kernels/cuda/sparsifier_decode.cuh", store=0),
+    Row("decode_entries", "kernels/cuda/sparsifier_decode.cuh"),
+    Row("multiply_tiles", "kernels/lowrank/cuda_operators.cu", occupancy=37,
+        why="sums of several columns stay in registers, so that an element is read once for all of them"),
+    Row("multiply_transposed_tiles", "kernels/lowrank/cuda_operators.cu"),
+    Row("add_tiles", "kernels/lowrank/cuda_operators.cu"),
+    Row("spread_nan", "kernels/lowrank/cuda_operators.cu"),
+    Row("multiply_by_own", "kernels/lowrank/cuda_operators.cu"),
+    Row("factorise_gram", "kernels/lowrank/cuda_operators.cu"),
+    Row("multiply_by_inverse", "kernels/lowrank/cuda_operators.cu"),
+    Row("draw_missing", "kernels/lowrank/cuda_operators.cu"),
+    Row("spread_nan_of_basis", "kernels/lowrank/cuda_operators.cu"),
+    Row("look_at_mean", "kernels/lowrank/cuda_operators.cu", store=0),
+    Row("reconstruct_entries", "kernels/lowrank/cuda_operators.cu"),
+    Row("keep_mean", "kernels/lowrank/cuda_operators.cu"),
+    Row("activate", "runtime/cuda_computation.cu", load=128, store=128),
+    Row("sum_rows", "runtime/cuda_computation.cu", load=128),
+    Row("normalise", "runtime/cuda_computation.cu", load=128, store=128),
+    Row("attend", "runtime/cuda_computation.cu", occupancy=37, why=_STANDS_FOR),
+    Row("multiply", "runtime/cuda_product.cu", occupancy=37, why=_STANDS_FOR),
+)
+
+
+_RESIDUAL = "a residual, which the default leaves out"
+_BITS = "codes of 8 bits; the default has 2"
+_HALF = "codes of 8 bits; this algorithm has 4"
+
+
+def _measure(kernel: str, single: int, *, prepares: bool = False) -> Pass:
+    """A quantiser's measuring pass: a warp per tile of 1024 elements, and its result by one lane. DADD belongs to the sums of a
+    tile that overflowed in fp32."""
+    return Pass(kernel, 32, rounds=4, avoided=("DADD",), prepares=prepares, single=single)
+
+
+def _decode(algorithm: str, beyond: float = 0, why: str = "") -> Traffic:
+    return Traffic(algorithm, "decode_add", (Pass(f"decode_tiles<{algorithm}>", 32, prepares=True),), beyond, why)
+
+
+def _blocks(algorithm: str, beyond: float = 0, why: str = "") -> tuple[Traffic, Traffic]:
+    return (Traffic(algorithm, "encode", (Pass(f"encode_blocks<{algorithm}, 0>", 64),), 4 + beyond,
+                    ", and ".join(filter(None, (_RESIDUAL, why)))),
+            Traffic(algorithm, "decode_add", (Pass(f"decode_blocks<{algorithm}>", 64),), beyond, why))
+
+
+TRAFFIC = (
+    Traffic("merge", "encode", (Pass("merge_values", 4),)),
+    Traffic("fp16", "encode", (Pass("encode_elements<Fp16>", 8, single=10),)),
+    Traffic("fp16", "decode_add", (Pass("decode_elements<Fp16>", 8),)),
+    Traffic("bf16", "encode", (Pass("encode_elements<Bf16>", 8, single=10),)),
+    Traffic("bf16", "decode_add", (Pass("decode_elements<Bf16>", 8),)),
+    Traffic("onebit", "encode", (_measure("measure_tiles<onebit, 0, 2, 0>", 35, prepares=True),)),
+    _decode("onebit"),
+    Traffic("tbq", "encode", (_measure("measure_tiles<tbq, 0, 2, 0>", 4, prepares=True),)),
+    _decode("tbq"),
+    Traffic("terngrad", "encode",
+            (_measure("measure_tiles<terngrad, 0, 0, 0>", 27), Pass("encode_tiles<terngrad, 0>", 32, rounds=4)), 4.75,
+            f"{_RESIDUAL}, and {_BITS}"),
+    _decode("terngrad", 0.75, _BITS),
+    *_blocks("int8block"), *_blocks("int4block", 0.5, _HALF), *_blocks("fp8block"), *_blocks("fp4block", 0.5, _HALF),
+)
+
+#: Algorithms whose kernels move bytes by loops that depend on data or on parameters: no count of their code says how many.
+UNCOUNTED = {
+    "dgc": "the entries that are collected, counted and sent depend on the values",
+    "graddrop": "as dgc",
+    "lossless": "the bits of a code depend on the values",
+    "powersgd": "loops over the rank and over the rows of a matrix",
+    "acpsgd": "as powersgd",
+    "rsketch": "as powersgd",
+}
