@@ -286,7 +286,8 @@ class AutoHook(Hook):
                 self._start_capture(control)
             elif act is Act.PROBE:
                 acts += control.measured_links(step, self._links.burst())
-            elif act is Act.FEEL and control.links is not None:
+            elif act is Act.FEEL:
+                assert control.links is not None
                 acts += control.felt(step, self._links.feel(control.links))
             elif act is Act.PLAN:
                 self._start_planning(control)
@@ -298,8 +299,8 @@ class AutoHook(Hook):
                 acts += self._open_way(control, step)
 
     def _start_capture(self, control: Control) -> None:
-        """Captures steps on rank 0. A job that has compiled functions keeps its first capture, as hooks of the model would have them
-        compiled again."""
+        """Captures steps on rank 0. A job that has compiled functions keeps its first capture, as hooks of the model would have
+        them compiled again."""
         ddp = self._ddp()
         if self._planning is None or ddp is None or ((self._model or self._capture is not None) and _has_compiled()):
             return
@@ -579,7 +580,8 @@ def _unfit(ddp: DistributedDataParallel) -> str:
 
 def _trained_by(ddp: DistributedDataParallel) -> Dict[str, torch.nn.Parameter]:
     ignored = getattr(ddp, "parameters_to_ignore", ())
-    return {name: one for name, one in ddp.module.named_parameters() if one.requires_grad and name not in ignored and one.numel() > 0}
+    return {name: one for name, one in ddp.module.named_parameters()
+            if one.requires_grad and name not in ignored and one.numel() > 0}
 
 
 def _layout_of(ddp: DistributedDataParallel) -> str:
