@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 
 #include "io/error.hpp"
@@ -219,8 +220,10 @@ double StateStore::squared_norm(std::string_view gradient, std::uint32_t role) {
   const auto known = states_.find(Key(gradient, role));
   if (known == states_.end()) return -1;
   settle(known->second);
-  const auto first = known->second.data.begin();
-  return std::transform_reduce(first, first + known->second.elements, 0.0, std::plus<>(),
+  const std::span<const float> all = known->second.data;
+  const std::span<const float> residual =
+      all.last(std::min(all.size(), static_cast<std::size_t>(known->second.elements)));
+  return std::transform_reduce(residual.begin(), residual.end(), 0.0, std::plus<>(),
                                [](double value) { return value * value; });
 }
 

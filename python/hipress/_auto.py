@@ -4,22 +4,25 @@ import collections
 import collections.abc
 import dataclasses
 import functools
+import hashlib
 import json
 import logging
+import math
 import os
 import pathlib
 import secrets
 import statistics
+import sys
 import tempfile
 import time
 import weakref
-from typing import Any, Deque, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from hipress import _arguments, _ddp, _planning, _residuals, _states
+from hipress import _arguments, _ddp, _job_report, _output, _planning, _residuals, _states
 from hipress._capture import Capture
 from hipress._control import PLAIN, Act, Candidate, Control, Pace, Phase, Report
 from hipress._ddp import GradBucket, Hook, Wish
@@ -30,6 +33,8 @@ _Path = Union[str, "os.PathLike[str]"]
 _log = logging.getLogger("hipress")
 #: Owner of states in messages.
 _OWNER = "hipress.attach(model)"
+#: Largest number of parameters whose values ranks compare, and share of the largest value by which they may differ.
+_MOST_COMPARED, _ROUNDED = 64, 1e-3
 #: Number of latest steps whose times are kept; more than a window has.
 _MOST_SEEN = 256
 
@@ -45,6 +50,17 @@ class _Beside(Capture):
         steps."""
         if self._started and self._passes:
             self._passes[-1].waits.append((began, ended))
+
+
+class _Card(NamedTuple):
+    """A rank's machine, a unique name for its entries in the store, the reason why only plain DDP averages (empty if a plan can),
+    true if the rank profiles first, and values of its model."""
+
+    machine: str
+    token: str
+    unfit: str
+    profiles: bool
+    content: List[float]
 
 
 class AutoHook(Hook):
@@ -68,31 +84,34 @@ class AutoHook(Hook):
         self._options = (timeout, silence, seed, rendezvous, network, pilot, log_every)
         self._unfit = _unfit(ddp)
         patience = _ddp._patience(timeout, silence, ddp.process_group, -1)
-        same = {"plan": "auto", "algorithm": algorithm, "algorithms": algorithms, "topology": "ring", "seed": seed,
-                "rendezvous": rendezvous, **patience}
+        same = {"plan": "auto", "model": _layout_of(ddp), "algorithm": algorithm, "algorithms": algorithms, "topology": "ring",
+                "seed": seed, "rendezvous": rendezvous, **patience}
+        self._profiling: Optional[_planning.Profiling] = None
         self._links = LinkEngine(ddp.process_group, lambda: Wish([], -1, same, network))
         self._job = self._links.job
         try:
-            shared = self._job.group.exchange(functools.partial(self._prepare, topology, algorithms, profile, pilot))
+            cards = self._job.group.exchange(functools.partial(self._prepare, ddp, topology, algorithms, profile, pilot))
+            _require_same_content(self._job, [one.content for one in cards])
         except BaseException:
             self._links.close()
+            if self._profiling is not None:
+                self._profiling.close()
             raise
         if former is not None:
             former.close()
-        self._store = dist.PrefixStore(f"hipress/auto/{shared[0][1]}", dist.distributed_c10d._get_default_store())
+        self._store = dist.PrefixStore(f"hipress/auto/{cards[0].token}", dist.distributed_c10d._get_default_store())
         self._ddp = weakref.ref(ddp)
         self._before_forward = ddp.register_forward_pre_hook(self.before_forward)
         _ddp._hooks[ddp] = self
         ranks = self._job.ranks
         self._control: Optional[Control] = None
         self._planning: Optional[_planning.Planning] = None
-        self._unfit = shared[0][2]
+        self._unfit = cards[0].unfit
         if not self._unfit:
-            self._control = Control(pace, [self._job.group.numbers.of(place) for place in range(ranks)])
-            hosts = [host for host, _, _ in shared]
-            self._planning = self._planning_of(hosts) if self._job.rank == 0 else None
+            self._control = Control(pace, [self._job.group.numbers.of(place) for place in range(ranks)], cards[0].profiles)
+            self._planning = self._planning_of([one.machine for one in cards]) if self._job.rank == 0 else None
         self._open: Dict[int, Hook] = {}  #: hooks by way
-        self._model = ""  #: YAML of the captured model
+        self._model, self._uncaptured = "", ""  #: YAML of the captured model, or the reason of a failed capture
         self._way = PLAIN
         self._step, self._within = 0, False
         self._mark_s: Optional[float] = None
@@ -100,6 +119,7 @@ class AutoHook(Hook):
         #: Number, way, seconds, and seconds without waits of each step.
         self._seen: Deque[Tuple[int, int, float, float]] = collections.deque(maxlen=_MOST_SEEN)
         self._told = 0  #: number of the control's lines that were logged
+        self._fetches = 0  #: number of times that rank 0 has passed something to all ranks
         #: Residuals of closed ways by the gradient's name, and those that were added to gradients of the current step.
         self._held: Dict[str, torch.Tensor] = {}
         self._added: Dict[str, torch.Tensor] = {}
@@ -107,36 +127,36 @@ class AutoHook(Hook):
         self._capture: Optional[_Beside] = None
         if self._control is not None and self._planning is not None:
             _ddp._warn_of_hooked_parameters(_ddp._parameters_of(ddp))
-            self._capture = _Beside(ddp, None, warmup=pace.warmup, steps=pace.measured - 2, say=_log.debug,
-                                    bucket_mb=getattr(ddp, "bucket_bytes_cap", 25 << 20) / (1 << 20))
-            self._capture.start()
+            self._start_capture(self._control)
 
-    def _prepare(self, topology: Optional[str], algorithms: Optional[str], profile: Optional[_Path],
-                 pilot: Optional[_Path]) -> Tuple[str, str, str]:
-        """Returns this rank's machine, a unique name for rank 0's entries in the store, and the reason why only plain DDP
-        averages; empty if a plan can. Rank 0 prepares the request for plans."""
+    def _prepare(self, ddp: DistributedDataParallel, topology: Optional[str], algorithms: Optional[str], profile: Optional[_Path],
+                 pilot: Optional[_Path]) -> "_Card":
+        """Returns this rank's card. Rank 0 prepares the request for plans."""
         if self._unfit or self._job.ranks == 1:
             self._unfit = self._unfit or "there is one rank"
         elif self._job.rank == 0:
             algorithms = algorithms if algorithms is not None or pilot is not None else _planning.ALGORITHMS
             try:
                 if profile is None:
-                    profile = _planning.profile_of(algorithms or _planning.ALGORITHMS, min(self._job.ranks, 4), _log.info)
-            except (Error, OSError) as error:
+                    profiled = algorithms or _planning.ALGORITHMS, min(self._job.ranks, 4)
+                    profile = _planning.profile_path(*profiled)
+                    if not profile.is_file():
+                        self._profiling = _planning.Profiling(profile, *profiled)
+            except Error as error:
                 self._unfit = str(error)
                 _log.warning("plain DDP averages: %s", error)
                 profile = ""
             self._request = {"nnodes": self._job.ranks, "profile": os.fspath(profile), "topology": topology or "BEST",
                              "pilot": None if pilot is None else os.fspath(pilot)}
             self._algorithms = algorithms
-        return _ddp._machine(), secrets.token_hex(8), self._unfit
+        return _Card(_ddp._machine(), secrets.token_hex(8), self._unfit, self._profiling is not None, _content_of(ddp))
 
     def _planning_of(self, hosts: List[str]) -> _planning.Planning:
         ranks, count = len(hosts), len(set(hosts))
         each = ranks // count
         regular = all(len(set(hosts[first:first + each])) == 1 for first in range(0, ranks, each))
         per_host = 0 if count == 1 else each if regular else 1
-        return _planning.Planning({**self._request, "nodes_per_host": per_host}, self._algorithms)
+        return _planning.Planning({**self._request, "nodes_per_host": per_host}, self._algorithms, self._profiling)
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -232,18 +252,43 @@ class AutoHook(Hook):
         def median(way: Optional[int], what: int) -> float:
             return statistics.median([one[what] for one in seen if one[1] == way] or [0.0])
 
-        ready = 0.0
-        if control.phase is Phase.PLAN and self._planning is not None:
-            ready = float(self._planning.is_ready)
-        return Report(median(control.kept, 2), median(control.tried, 2), median(control.kept, 3), ready)
+        ready = False
+        if control.phase is Phase.PROFILE and self._profiling is not None:
+            ready = not self._profiling.is_alive()
+        elif control.phase is Phase.PLAN and self._planning is not None:
+            ready = self._planning.is_ready
+        if ready:
+            self._pass_on(control)
+        return Report(median(control.reported, 2), median(control.tried, 2), median(control.reported, 3), float(ready))
+
+    def _pass_on(self, control: Control) -> None:
+        """Puts the result of rank 0's profiling or planning into the store. Other ranks are told of it later, and need not wait."""
+        made: Any = self._profiling if control.phase is Phase.PROFILE else self._planning
+        rows = [] if control.phase is Phase.PROFILE else [dataclasses.astuple(one) for one in made.candidates]
+        self._store.set(f"passed {self._fetches}", json.dumps([self._model, rows, made.seconds, made.failure]))
+
+    def _fetched(self) -> List[Any]:
+        """Returns what rank 0 has passed on."""
+        self._fetches += 1
+        fetched: List[Any] = json.loads(self._store.get(f"passed {self._fetches - 1}"))
+        if fetched[3] and self._job.rank == 0:
+            _log.warning("plain DDP averages on: %s", fetched[3])
+        return fetched
 
     def _act(self, control: Control, step: int, acts: List[Act]) -> None:
         """Performs acts of the control, and those that follow from them."""
         acts = list(acts)
         while acts:
             act = acts.pop(0)
-            if act is Act.PROBE:
+            if act is Act.PROFILED:
+                acts += control.profiled(step, *self._fetched()[2:])
+            elif act is Act.CAPTURE:
+                self._start_capture(control)
+            elif act is Act.PROBE:
                 acts += control.measured_links(step, self._links.burst())
+            elif act is Act.FEEL:
+                assert control.links is not None
+                acts += control.felt(step, self._links.feel(control.links))
             elif act is Act.PLAN:
                 self._start_planning(control)
             elif act is Act.FETCH:
@@ -253,6 +298,19 @@ class AutoHook(Hook):
             else:
                 acts += self._open_way(control, step)
 
+    def _start_capture(self, control: Control) -> None:
+        """Captures steps on rank 0. A job that has compiled functions keeps its first capture, as hooks of the model would have
+        them compiled again."""
+        ddp = self._ddp()
+        if self._planning is None or ddp is None or ((self._model or self._capture is not None) and _has_compiled()):
+            return
+        self._stop_capture()
+        first, end = control.window
+        steps = end - first if control.phase is Phase.MEASURE else control.pace.measured
+        self._capture = _Beside(ddp, None, warmup=control.pace.warmup, steps=steps - 2, say=_log.debug,
+                                bucket_mb=getattr(ddp, "bucket_bytes_cap", 25 << 20) / (1 << 20))
+        self._capture.start()
+
     def _start_planning(self, control: Control) -> None:
         if self._planning is None or control.links is None:
             return
@@ -260,9 +318,11 @@ class AutoHook(Hook):
             if self._capture is not None:
                 self._model = self._capture.text()
         except Exception as error:  # training goes on without a plan
-            self._planning.give_up(str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
-        else:
+            self._model, self._uncaptured = "", str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        if self._model:
             self._planning.start(self._model, control.links, control.ways[control.kept].text)
+        else:
+            self._planning.give_up(self._uncaptured)
         self._stop_capture()
 
     def _stop_capture(self) -> None:
@@ -271,14 +331,8 @@ class AutoHook(Hook):
             self._capture = None
 
     def _fetch(self, control: Control, step: int) -> List[Act]:
-        """Passes rank 0's candidates to all ranks, through the store. Returns the ranks' next acts."""
-        if self._planning is not None:
-            made = self._planning
-            rows = [[one.text, one.what, one.predicted_s, one.ddp_s] for one in made.candidates]
-            self._store.set(f"plans {step}", json.dumps([self._model, rows, made.seconds, made.failure]))
-        self._model, rows, seconds, failure = json.loads(self._store.get(f"plans {step}"))
-        if failure and self._planning is not None:
-            _log.warning("plain DDP averages on: %s", failure)
+        """Takes over rank 0's candidates. Returns the ranks' next acts."""
+        self._model, rows, seconds, failure = self._fetched()
         return control.planned(step, [Candidate(*row) for row in rows], seconds, failure)
 
     def _open_way(self, control: Control, step: int) -> List[Act]:
@@ -343,19 +397,36 @@ class AutoHook(Hook):
 
     def _tell(self, control: Control) -> None:
         """Logs new lines."""
-        if self._step == control.pace.warmup and control.phase is Phase.MEASURE:
+        if self._step == control.window[0] and control.phase is Phase.MEASURE:
             control.say(self._step, self._progress(control))
         for step, text in control.lines[self._told:] if self._job.rank == 0 else []:
             _log.info("step %d: %s", step, text)
         self._told = len(control.lines)
 
     def _progress(self, control: Control) -> str:
-        done = min(max(0, self._step - control.pace.warmup), control.pace.measured)
-        return f"measuring ({done} of {control.pace.measured} steps)"
+        first, end = control.window
+        return f"measuring ({min(max(0, self._step - first), end - first)} of {end - first} steps)"
 
-    def report(self) -> str:
-        """Text for users: a line for each measurement, prediction and decision, with its step. The last line is the present
-        state."""
+    def report(self, path: Optional[_Path] = None) -> str:
+        """Text for users: a line for each measurement, prediction and decision, with its step. The last line is the present state.
+        With a path, rank 0 writes an HTML page, too: what was predicted beside what was measured, these lines, and the planner's
+        page of the plan that is kept, or else tried last. Raises OSError if it cannot be written."""
+        text = self._text()
+        if path is not None and self._job.rank == 0:
+            trials = [] if self._control is None else self._control.trials
+            _output.write_whole(path, _job_report.page(self._page(), trials, text.splitlines()))
+        return text
+
+    def _page(self) -> str:
+        """Returns the planner's page of the plan that is kept, or else was tried or planned last; an empty text without any."""
+        if self._control is None or self._planning is None:
+            return ""
+        pages = self._planning.pages
+        texts = [self._control.ways[self._control.kept].text, *(one.way.text for one in reversed(self._control.trials)),
+                 *reversed(pages)]
+        return next((pages[text] for text in texts if text in pages), "")
+
+    def _text(self) -> str:
         control = self._control
         if control is None:
             return f"gradients are averaged as plain DDP does: {self._unfit}"
@@ -505,6 +576,41 @@ def _unfit(ddp: DistributedDataParallel) -> str:
         return "" if parameters else "the model has no parameters that DDP synchronises"
     except InvalidRequest as error:
         return str(error)
+
+
+def _trained_by(ddp: DistributedDataParallel) -> Dict[str, torch.nn.Parameter]:
+    ignored = getattr(ddp, "parameters_to_ignore", ())
+    return {name: one for name, one in ddp.module.named_parameters()
+            if one.requires_grad and name not in ignored and one.numel() > 0}
+
+
+def _layout_of(ddp: DistributedDataParallel) -> str:
+    """Text that differs for models with other parameters."""
+    found = _trained_by(ddp)
+    digest = hashlib.sha256(repr([(name, tuple(one.shape), str(one.dtype)) for name, one in found.items()]).encode())
+    return f"{type(ddp.module).__name__} of {sum(one.numel() for one in found.values())} elements, {digest.hexdigest()[:8]}"
+
+
+def _content_of(ddp: DistributedDataParallel) -> List[float]:
+    """Returns the first value of each of the model's first parameters, which DDP keeps equal on all ranks."""
+    return [float(one.detach().reshape(-1)[0]) for one in list(_trained_by(ddp).values())[:_MOST_COMPARED]]
+
+
+def _require_same_content(job: Any, contents: List[List[float]]) -> None:
+    """Raises InvalidRequest, on all ranks, if a rank's values are not those of rank 0: it attaches another model with the same
+    layout. Values may differ by rounding."""
+    for place, values in enumerate(contents):
+        if not all(math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED * max(map(abs, contents[0])))
+                   for one, other in zip(values, contents[0]) if math.isfinite(one) and math.isfinite(other)):
+            raise InvalidRequest(f"{job.group.numbers.name(place)} calls hipress.attach for a model of the same shape as "
+                                 f"{job.group.numbers.name(0)}'s, with other values: attach models in the same order on all ranks, "
+                                 "and let DistributedDataParallel make their parameters equal")
+
+
+def _has_compiled() -> bool:
+    """True if torch.compile has compiled a function of this process."""
+    dynamo = sys.modules.get("torch._dynamo")
+    return dynamo is not None and bool(dynamo.utils.counters["frames"]["ok"])
 
 
 class _Nothing:

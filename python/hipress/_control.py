@@ -31,21 +31,35 @@ _HOPELESS = 1.3
 _LEARNED, _WIDTH, _SPREADS, OUTSIDE = 3, 0.1, 6.0, 2
 #: Least and largest factor by which measured gains correct later predictions.
 _LEAST_CORRECTION, _MOST_CORRECTION = 0.5, 2.0
-#: Factor by which computation or links must change to explain a change of the step time.
-_EXPLAINS = 1.1
+#: Factor by which computation or links must change to explain a change of the step time, and by which the first rank's computation
+#: must change for ready times to be captured anew where links have changed, too.
+_EXPLAINS, _MOVED = 1.1, 1.25
+#: Factor and seconds by which the time of a short message must change for the links to be measured again, and factor by which their
+#: bandwidth must have changed then.
+_FELT, _FELT_LEAST_S = 1.5, 0.0005
+#: Share of the time that short messages may take, all-reduces in a measurement of one (messages and a report), and factor by which
+#: one may come sooner than that share allows, once, if waits have become shorter.
+_FELT_SHARE, _FELT_TIMES, _SOONER = 0.01, 4, 10
+#: Steps between two short messages, at most.
+_MOST_APART = 1000
 
 
 class Phase(enum.Enum):
+    PROFILE = "profiling"
     MEASURE = "measuring"
     PLAN = "planning"
     TRY = "trying"
     KEEP = "watching"
+    OFF = "without plans"
 
 
 class Act(enum.Enum):
     """Action that all ranks take together before a step."""
 
+    PROFILED = "take over from rank 0 how profiling has ended, and call profiled()"
+    CAPTURE = "rank 0 captures steps until it plans"
     PROBE = "measure the links, and call measured_links()"
+    FEEL = "time a short message, and call felt()"
     PLAN = "rank 0 begins to plan"
     FETCH = "take the candidates over from rank 0, and call planned()"
     OPEN = "open the tried way"
@@ -54,17 +68,19 @@ class Act(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """Numbers of steps: of the warm-up, of the measurement, and the least number between two plans."""
+    """Numbers of steps: of the warm-up, of the first measurement and later ones, and the least number between two plans."""
 
     warmup: int = 2
     measured: int = 20
+    measured_again: int = 10
     between_plans: int = 40
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Measurements of a rank in a window. Times are medians per step in seconds: of the kept way, of the tried way (0: no such
-    steps), and of the kept way without waits for other ranks. `ready` is 1 once rank 0's planning has ended, and else 0."""
+    """Measurements of a rank in a window. Times are medians per step in seconds: of the reported way, of the tried way (0: no such
+    steps), and of the reported way without waits for other ranks. `ready` is 1 once rank 0's profiling or planning has ended, and
+    else 0."""
 
     kept_s: float
     tried_s: float
@@ -94,11 +110,27 @@ class Candidate:
 
 
 @dataclasses.dataclass(frozen=True)
+class Trial:
+    """Trial that has ended: the way, that beside which it was tried, the step, mean seconds of a step of both in the pairs of
+    blocks, the speedup, and true if the way was kept."""
+
+    way: Candidate
+    beside: str
+    step: int
+    kept_s: float
+    tried_s: float
+    times: float
+    is_kept: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Links:
-    """Measured links: bandwidth in bytes per second, and latency of a small message in seconds."""
+    """Measured links: bandwidth in bytes per second, latency of a small message in seconds, and time of an all-reduce of a short
+    message in seconds (0: unknown)."""
 
     bandwidth: float
     latency_s: float
+    short_s: float = 0.0
 
     def __str__(self) -> str:
         return f"{8e-6 * self.bandwidth:.4g} Mbit/s, {1e6 * self.latency_s:.3g} us"
@@ -162,11 +194,18 @@ class Watch:
         """Usual computation of each rank, in seconds per step."""
         return [statistics.median(values) for values in zip(*self._busy)]
 
+    def waits_less(self, step_s: float, busy_s: Sequence[float]) -> bool:
+        """True if the rank that computes longest waits for messages for less than half of the usual time."""
+        if len(self._learned) < _LEARNED:
+            return False
+        usual_s, now_s = self.usual_s - max(self.busy_s), step_s - max(busy_s)
+        return now_s < usual_s / 2 and usual_s - now_s > 2 * _WORTH * self.usual_s
+
 
 def reasons_for(busy_before: Sequence[float], busy_now: Sequence[float], links_before: Optional[Links], links_now: Links,
-                numbers: Sequence[int]) -> List[str]:
-    """Reasons for a changed step time: ranks that compute longer, computation of all ranks, changed links. `numbers` are those of
-    the ranks. Empty if nothing explains it."""
+                numbers: Sequence[int], factor: float = _EXPLAINS) -> List[str]:
+    """Reasons for a changed step time: ranks that compute longer, computation of all ranks, links that have changed by more than a
+    factor. `numbers` are those of the ranks. Empty if nothing explains it."""
     reasons = []
     ratios = [now / before if before > 0 else 1.0 for before, now in zip(busy_before, busy_now)]
     slower = [number for number, ratio in zip(numbers, ratios) if ratio > _EXPLAINS]
@@ -176,11 +215,22 @@ def reasons_for(busy_before: Sequence[float], busy_now: Sequence[float], links_b
                        f"{max(ratios):.2f} times as long as before")
     elif slower or (ratios and max(ratios) < 1 / _EXPLAINS):
         reasons.append(f"computation takes {statistics.median(ratios):.2f} times as long on all ranks")
-    if links_before is not None:
-        change = links_now.bandwidth / links_before.bandwidth
-        if change > _EXPLAINS or change < 1 / _EXPLAINS:
-            reasons.append(f"links went from {links_before} to {links_now}")
+    if links_before is not None and _has_moved(links_before.bandwidth, links_now.bandwidth, factor):
+        reasons.append(f"links went from {links_before} to {links_now}")
     return reasons
+
+
+@dataclasses.dataclass(frozen=True)
+class _Change:
+    """Change to explain: a sentence, and each rank's computation before it and now, if known."""
+
+    what: str
+    busy_before: Sequence[float] = ()
+    busy_now: Sequence[float] = ()
+
+
+def _has_moved(before: float, now: float, factor: float) -> bool:
+    return before > 0 and now > 0 and not 1 / factor <= now / before <= factor
 
 
 def _ms(seconds: float) -> str:
@@ -189,18 +239,20 @@ def _ms(seconds: float) -> str:
 
 class Control:
     """State of a job that plans itself. Calls before every step, in order: hear() if reports were due before the previous step,
-    the acts that it returned, way_of(), is_due(). `lines` are the events so far, each with its step."""
+    the acts that it returned, way_of(), is_due(). `lines` are the events so far, each with its step. `trials` are the trials that
+    have ended. If `profiles`, rank 0 measures its machine's kernels first."""
 
-    def __init__(self, pace: Pace = Pace(), numbers: Sequence[int] = (0, 1)) -> None:
+    def __init__(self, pace: Pace = Pace(), numbers: Sequence[int] = (0, 1), profiles: bool = False) -> None:
         self.pace, self._numbers = pace, list(numbers)
-        self.phase = Phase.MEASURE
+        self.phase = Phase.PROFILE if profiles else Phase.MEASURE
         self.kept = PLAIN
         self.tried: Optional[int] = None
         self.ways: Dict[int, Candidate] = {PLAIN: Candidate("", "plain DDP", 0.0, 0.0)}
         self.lines: List[Tuple[int, str]] = []
+        self.trials: List[Trial] = []
         self.step_s = 0.0
         self.links: Optional[Links] = None
-        self._change: Optional[Tuple[float, float, List[float], List[float]]] = None
+        self._change: Optional[_Change] = None
         self._watch = Watch()
         self._queue: List[int] = []  # ways to try
         self._ratios: List[float] = []
@@ -211,12 +263,22 @@ class Control:
         self._next_way = PLAIN + 1
         self._corrections: Dict[str, float] = {}  # ratio of measured to predicted gain, by algorithms
         self._planned_at = 0  # step of the last plan
-        self._window = (pace.warmup, pace.warmup + pace.measured)
+        self._window = (0, 1) if profiles else (pace.warmup, pace.warmup + pace.measured)
+        self._planned_again = False  # true if links have changed during planning, which began anew then
+        self._feels_at = self._feels_sooner_at = 0  # steps of the next short message, and if waits have become shorter
+        self._slower = 0  # consecutive short messages that took longer
+        if profiles:
+            self.say(0, "profiling this machine's kernels, once; plain DDP averages meanwhile")
 
     @property
     def window(self) -> Tuple[int, int]:
         """Steps of the next report: the first, and the one after the last."""
         return self._window
+
+    @property
+    def reported(self) -> int:
+        """Way of whose steps the next report is."""
+        return PLAIN if self.phase is Phase.MEASURE else self.kept
 
     def is_due(self, step: int) -> bool:
         """True if a report is due before this step."""
@@ -225,7 +287,7 @@ class Control:
     def way_of(self, step: int) -> int:
         """Way that averages a step."""
         if self.tried is None:
-            return self.kept
+            return self.reported
         if step < self._began:
             return self.tried
         block = (step - self._began) // self._block
@@ -236,24 +298,60 @@ class Control:
         kept_s = _mean(report.kept_s for report in reports)
         busy_s = [report.busy_s for report in reports]
         if self.phase is Phase.MEASURE:
-            self._watch = Watch([kept_s], [busy_s])
+            self._watch = Watch([kept_s], [busy_s]) if self.kept == PLAIN else Watch()
             return self._measured(step, kept_s)
-        if self.phase is Phase.PLAN:  # not watched: planning uses the cores, too
+        if self.phase in (Phase.PROFILE, Phase.PLAN):  # not watched: both use the cores, too
+            if self.phase is Phase.PROFILE:
+                self.step_s = kept_s
             if reports[0].ready:
-                return [Act.FETCH]
-            self._wait_for_plan(step)
+                return [Act.PROFILED if self.phase is Phase.PROFILE else Act.FEEL if self._can_feel else Act.FETCH]
+            self._look_soon(step)
             return []
         if self.phase is Phase.TRY:
             if self._has_changed(step, kept_s, busy_s):
                 return [Act.PROBE]
             return self._tried(step, kept_s, _mean(report.tried_s for report in reports), busy_s)
         self._look(step, self._watched_steps)
-        return [Act.PROBE] if self._has_changed(step, kept_s, busy_s) else []
+        waits_less = self._watch.waits_less(kept_s, busy_s)
+        if self._has_changed(step, kept_s, busy_s) or self.links is None:
+            return [Act.PROBE]
+        return [Act.FEEL] if self._can_feel and step >= (self._feels_sooner_at if waits_less else self._feels_at) else []
+
+    def profiled(self, step: int, seconds: float, failure: str) -> List[Act]:
+        """Takes the time of profiling in seconds, and the reason if it failed. Returns the ranks' next acts."""
+        if failure:
+            self.phase = Phase.OFF
+            self.say(step, f"plain DDP averages: {failure}")
+            return []
+        self.say(step, f"profiled this machine's kernels in {seconds:.0f} s, beside the training")
+        return self._measure(step, self.pace.measured)
+
+    def felt(self, step: int, short_s: float) -> List[Act]:
+        """Takes the time of a short message in seconds. Returns the ranks' next acts: they measure the links if it is shorter than
+        before, or longer for the second time, and, after planning, if it is one of these for the first time."""
+        assert self.links is not None
+        before_s, apart_s = self.links.short_s, _FELT_TIMES * short_s / _FELT_SHARE
+        apart = _clamped(apart_s / self.step_s if self.step_s > 0 else _MOST_APART, 1, _MOST_APART)
+        came_sooner = step < self._feels_at
+        self._feels_at = max(self._feels_at, step) + apart
+        self._feels_sooner_at = self._feels_at if came_sooner else step + math.ceil(apart / _SOONER)
+        faster = short_s < min(before_s / _FELT, before_s - _FELT_LEAST_S)
+        slower = short_s > max(before_s * _FELT, before_s + _FELT_LEAST_S)
+        change = _Change(f"a short message takes {_ms(short_s)} instead of {_ms(before_s)}")
+        if self.phase is Phase.PLAN:
+            if not (faster or slower) or self._planned_again:
+                return [Act.FETCH]
+        else:
+            self._slower = self._slower + 1 if slower else 0
+            if not (faster or self._slower >= OUTSIDE) or step - self._planned_at < self.pace.between_plans:
+                return []
+        self._slower, self._change = 0, change
+        return [Act.PROBE]
 
     def planned(self, step: int, candidates: Sequence[Candidate], seconds: float, failure: str = "") -> List[Act]:
         """Takes rank 0's candidates, best first, the time of planning in seconds, and the reason if it failed. Returns the ranks'
         next acts."""
-        self._queue = []
+        self._queue, self._planned_again = [], False
         kept, left_out = self.ways[self.kept], []
         for candidate in candidates:
             if candidate.text == kept.text:
@@ -274,23 +372,48 @@ class Control:
         return self._try_next(step)
 
     def measured_links(self, step: int, links: Links) -> List[Act]:
-        """Takes measured links. Returns the ranks' next acts; empty if nothing explains a changed step time, as the plan then
-        stays."""
+        """Takes measured links. Returns the ranks' next acts. If nothing explains a change, the plan stays. If the first rank's
+        computation has changed, its ready times are captured anew before it plans."""
         before, self.links = self.links, links
         change, self._change = self._change, None
         if change is None:
             self.say(step, f"links: {links}")
-        else:
-            reasons = reasons_for(change[2], change[3], before, links, self._numbers)
-            self.say(step, f"a step takes {_ms(change[1])} instead of {_ms(change[0])}: " +
-                     ("; ".join(reasons) or "neither links nor computation explain it, and the plan stays"))
+            return self._keep(step) if self.phase is Phase.KEEP else self._plan(step)
+        reasons = reasons_for(change.busy_before, change.busy_now, before, links, self._numbers,
+                              _EXPLAINS if change.busy_now else _FELT)
+        self.say(step, f"{change.what}: " + ("; ".join(reasons) or "neither links nor computation explain it, and the plan stays"))
+        if reasons or change.busy_now:
             self._watch = Watch()
-            if not reasons:
-                return self._next_pair() if self.phase is Phase.TRY else self._keep(step)
-        acts = [Act.CLOSE, Act.PLAN] if self.tried is not None else [Act.PLAN]
-        self.tried, self.phase, self._planned_at = None, Phase.PLAN, step
-        self._wait_for_plan(step)
-        return acts
+        if reasons:
+            self._planned_again = self.phase is Phase.PLAN
+            by_links = before is not None and _has_moved(before.bandwidth, links.bandwidth, _EXPLAINS)
+            moved = change.busy_now and _has_moved(change.busy_before[0], change.busy_now[0], _MOVED if by_links else _EXPLAINS)
+            return self._measure(step, self.pace.measured_again) if moved else self._plan(step)
+        if self.phase is Phase.PLAN:
+            return [Act.FETCH]
+        self._feels_at = max(self._feels_at, step + self.pace.between_plans)
+        return self._next_pair() if self.phase is Phase.TRY else self._keep(step)
+
+    def _measure(self, step: int, steps: int) -> List[Act]:
+        """Begins to measure steps of plain DDP."""
+        acts = self._end_trial()
+        self.phase, self._planned_at = Phase.MEASURE, step
+        self._look(step + self.pace.warmup, steps)
+        return [*acts, Act.CAPTURE]
+
+    def _plan(self, step: int) -> List[Act]:
+        acts = self._end_trial()
+        self.phase, self._planned_at = Phase.PLAN, step
+        self._look_soon(step)
+        return [*acts, Act.PLAN]
+
+    def _end_trial(self) -> List[Act]:
+        tried, self.tried = self.tried, None
+        return [Act.CLOSE] if tried is not None else []
+
+    @property
+    def _can_feel(self) -> bool:
+        return self.links is not None and self.links.short_s > 0
 
     def resume(self, step: int, candidate: Candidate) -> int:
         """Keeps a checkpoint's plan, and returns its way."""
@@ -307,20 +430,19 @@ class Control:
 
     def _measured(self, step: int, kept_s: float) -> List[Act]:
         self.step_s = kept_s
-        self.say(step, f"measured {self.pace.measured} steps of plain DDP: {_ms(kept_s)} a step")
+        self.say(step, f"measured {self._window[1] - self._window[0]} steps of plain DDP: {_ms(kept_s)} a step")
         return [Act.PROBE]
 
-    def _wait_for_plan(self, step: int) -> None:
+    def _look_soon(self, step: int) -> None:
         self._look(step, _clamped(_LOOK_S / self.step_s if self.step_s > 0 else 1.0, 1, 50))
 
     def _look(self, step: int, steps: int) -> None:
         self._window = (step, step + steps)
 
     def _try_next(self, step: int) -> List[Act]:
-        acts = [Act.CLOSE] if self.tried is not None else []
+        acts = self._end_trial()
         self._queue = [way for way in self._queue if self._is_worth_trying(self.ways[way])]
         if not self._queue:
-            self.tried = None
             return [*acts, *self._keep(step)]
         self.tried, self._ratios = self._queue.pop(0), []
         self._tried_s, self._busy_s = [], []
@@ -353,6 +475,8 @@ class Control:
         said = f"measured {times:.2f} times" + ("" if is_back or self.kept != PLAIN else f", predicted {predicted:.2f}")
         count = len(self._ratios)
         self.say(step, f"{said}, in {count} pair{'s' if count > 1 else ''} of blocks: {'kept' if wins else 'dropped'} {what}")
+        mean_s = _mean(self._tried_s)
+        self.trials.append(Trial(self.ways[self.tried], self.ways[self.kept].what, step, times * mean_s, mean_s, times, wins))
         if not wins:
             return self._try_next(step)
         old, self.kept = self.kept, self.tried
@@ -397,7 +521,8 @@ class Control:
         usual_s, usual_busy = self._watch.usual_s, self._watch.busy_s
         if not self._watch.has_changed(kept_s, busy_s) or step - self._planned_at < self.pace.between_plans:
             return False
-        self._change, self.step_s = (usual_s, kept_s, usual_busy, busy_s), kept_s
+        self._change = _Change(f"a step takes {_ms(kept_s)} instead of {_ms(usual_s)}", usual_busy, busy_s)
+        self.step_s = kept_s
         return True
 
 
@@ -409,5 +534,5 @@ def _clamped(steps: float, least: int, most: int) -> int:
     return min(max(math.ceil(steps), least), most)
 
 
-__all__ = ["Act", "Candidate", "Control", "Links", "Pace", "Phase", "PLAIN", "Report", "Verdict", "Watch", "judge",
+__all__ = ["Act", "Candidate", "Control", "Links", "Pace", "Phase", "PLAIN", "Report", "Trial", "Verdict", "Watch", "judge",
            "reasons_for"]

@@ -418,6 +418,8 @@ def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dic
 
 def _difference(key: str, theirs: Any, first: Any, number: int) -> str:
     """Difference between a rank's call and that of the group's first rank, whose number is `number`, for messages."""
+    if key == "model":
+        return f"another model ({theirs}) than rank {number} ({first}): attach models in the same order on all ranks"
     if key != "gradients":
         return f"{key}={short(theirs)}, rank {number} with {short(first)}"
     for mine, other in zip(theirs, first):
@@ -791,8 +793,11 @@ class Hook:
         return held_back(self.engine, {name: float(one.grad.detach().float().norm()) for name, one in parameters.items()
                                        if one.grad is not None})
 
-    def report(self) -> str:
-        """Text for users that says how gradients are averaged."""
+    def report(self, path: Optional[_Path] = None) -> str:
+        """Text for users that says how gradients are averaged. Without a plan, attach() returns a hook that also writes a page to
+        `path`. Raises InvalidRequest for a path."""
+        if path is not None:
+            raise InvalidRequest("there is a page of jobs that plan themselves: leave the path out, or attach without a plan")
         return f"gradients are averaged between {self._job.ranks} ranks by the plan {self._plan}"
 
     def _future(self) -> torch.futures.Future[torch.Tensor]:

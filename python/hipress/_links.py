@@ -1,7 +1,8 @@
 """Engine between the ranks of a job that plans itself, beside the one that averages gradients. It carries reports, measures the
-links in short bursts, and finds a lost rank within seconds."""
+links by bursts and short messages, and finds a lost rank within seconds."""
 
 import ctypes
+import dataclasses
 import time
 from typing import Any, Callable, List, Sequence
 
@@ -15,13 +16,13 @@ from hipress._library import CTensor, Gradient
 
 #: Number of values in a report.
 _FIELDS = 4
-#: Numbers of the engine's gradients: reports, and three messages of bursts, with their elements per rank.
-_REPORTS, _SMALL, _MEDIUM, _LARGE = range(4)
-_ELEMENTS = {_SMALL: 64, _MEDIUM: 1 << 17, _LARGE: 1 << 20}
-#: All-reduces of each message in a burst; the first is a warm-up.
-_TIMES = {_SMALL: 6, _MEDIUM: 4, _LARGE: 4}
-#: Time of the medium message, in seconds, below which the large one is measured, too.
-_FAST_S = 0.02
+#: Numbers of the engine's gradients: reports, and messages, with their elements per rank.
+_REPORTS, _SMALL, _SHORT, _MEDIUM, _LARGE = range(5)
+_ELEMENTS = {_SMALL: 64, _SHORT: 1 << 15, _MEDIUM: 1 << 17, _LARGE: 1 << 20}
+#: All-reduces of each message in a measurement; the first is a warm-up.
+_TIMES = {_SMALL: 6, _SHORT: 3, _MEDIUM: 4, _LARGE: 4}
+#: Time of the medium message, in seconds, below which the large one is measured in a burst, and up to which it is a short message.
+_FAST_S, _SHORT_S = 0.02, 0.004
 #: Longest search for a lost rank, in seconds.
 _FOUND_S = 10.0
 
@@ -85,7 +86,15 @@ class LinkEngine:
         between_s = large_s - (small_s if first == _SMALL else medium_s)
         hops, ranks = 2 * (self.job.ranks - 1), self.job.ranks
         bytes_between = 4 * (self._memory[second].numel() - self._memory[first].numel())
-        return Links(hops * bytes_between / (ranks * max(between_s, 1e-6)), small_s / hops)
+        links = Links(hops * bytes_between / (ranks * max(between_s, 1e-6)), small_s / hops)
+        return dataclasses.replace(links, short_s=self.feel(links))
+
+    def feel(self, links: Links) -> float:
+        """Returns the time of an all-reduce of a short message in seconds. It is of the size that suits these links, so later
+        times are comparable to links.short_s. All ranks call it together, and get the same result."""
+        hops = 2 * (self.job.ranks - 1)
+        medium_s = hops * (links.latency_s + 4 * _ELEMENTS[_MEDIUM] / links.bandwidth)
+        return self._shared([self._time(_MEDIUM if medium_s <= _SHORT_S else _SHORT)])[0]
 
     def _shared(self, values: Sequence[float]) -> List[float]:
         """Returns the mean of the first value over all ranks, as a list of one."""

@@ -1,10 +1,12 @@
 """Planning of a job that plans itself, on rank 0: costs of this machine's kernels, measured once, and candidate plans."""
 
+import ctypes
 import hashlib
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,12 +28,16 @@ _TRY, _SURE = 1.05, 1.5
 _MOST = 3
 #: Budget of a search in seconds, and nice value of the thread that searches.
 _BUDGET_S, _NICE = 0.4, 5
-#: Longest measurement of kernels, in seconds.
-_PROFILE_TIMEOUT_S = 600
+#: Longest measurement of kernels, and time between two looks at it, in seconds.
+_PROFILE_TIMEOUT_S, _LOOK_S = 600, 0.1
 #: Prefixes of launchers' environment variables, which would make the measuring process a rank of a job.
 _LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_COMM_WORLD_", "SLURM_", "PMI_", "PMIX_")
 #: Program that measures kernels. Its argument is a request in JSON.
-_MEASURE = "import json, sys; from hipress import _call; _call.answered(json.loads(sys.argv[1])).document()"
+_MEASURE = "import sys; from hipress import _planning; _planning.measure(sys.argv[1])"
+#: Linux's prctl() that ends a process with its parent.
+_PR_SET_PDEATHSIG = 1
+#: Held while this process has a machine measured, for one of its models at a time.
+_measuring = threading.Lock()
 
 
 def cache_folder() -> pathlib.Path:
@@ -51,45 +57,108 @@ def _hardware() -> str:
     return f"{found[1] if found else 'unknown processor'}, {len(os.sched_getaffinity(0))} cores"
 
 
-def profile_of(algorithms: str, nodes: int, say: Any) -> str:
-    """Returns the path of a profile of this machine's kernels, and of its internal links between `nodes` ranks. It comes from the
-    cache, or is measured and put there; `say` takes a line about that. Raises Error if it cannot be measured, or
-    takes more than _PROFILE_TIMEOUT_S."""
+def profile_path(algorithms: str, nodes: int) -> pathlib.Path:
+    """Path, in the cache, of a profile of this machine's kernels, and of its internal links between `nodes` ranks. Raises Error as
+    cache_folder() does."""
     named = "\n".join([version(), _hardware(), algorithms, str(nodes)])
-    path = cache_folder() / f"profile-{hashlib.sha256(named.encode()).hexdigest()[:16]}.yaml"
-    if path.is_file():
-        return str(path)
-    say("measuring this machine's kernels, once")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = os.path.join(folder, "profile.yaml")
-        request = {"request": "profile", "algorithm": [algorithms], "quick": True, "passes": 1, "again": 0, "nnodes": nodes,
-                   "output": made}
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
-        environment["PYTHONPATH"] = os.pathsep.join([str(pathlib.Path(__file__).parents[1]), environment.get("PYTHONPATH", "")])
-        environment["HIPRESS_LIBRARY"] = str(_library.library_path())
+    return cache_folder() / f"profile-{hashlib.sha256(named.encode()).hexdigest()[:16]}.yaml"
+
+
+def step_back() -> None:
+    """Gives this process only the cores that no other process wants, and has it end with its parent."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    except OSError:
+        os.nice(19)
+
+
+def measure(request: str) -> None:
+    """Answers a request in JSON, in a process of its own."""
+    step_back()
+    _call.answered(json.loads(request)).document()
+
+
+class Profiling(threading.Thread):
+    """Thread that has a process measure this machine's kernels, while training goes on, and puts the profile at `path`. If that
+    fails or takes more than _PROFILE_TIMEOUT_S, `failure` is the reason."""
+
+    def __init__(self, path: pathlib.Path, algorithms: str, nodes: int) -> None:
+        super().__init__(name="hipress-profiling", daemon=True)
+        self._path, self._algorithms, self._nodes = path, algorithms, nodes
+        self._closed = False
+        self.seconds, self.failure = 0.0, ""
+        self.start()
+
+    def run(self) -> None:
+        began = time.perf_counter()
+        while not _measuring.acquire(timeout=_LOOK_S):
+            if self._closed:
+                return
         try:
-            done = subprocess.run([sys.executable, "-B", "-c", _MEASURE, json.dumps(request)], env=environment, capture_output=True,
-                                  text=True, check=False, timeout=_PROFILE_TIMEOUT_S)
-            failure = (done.stderr.strip().splitlines() or ["no reason"])[-1] if done.returncode != 0 else ""
-        except subprocess.TimeoutExpired:
-            failure = f"that takes more than {_PROFILE_TIMEOUT_S:g} s"
+            failure = "" if self._path.is_file() else self._measure()
+        except OSError as error:
+            failure = str(error)
+        finally:
+            _measuring.release()
         if failure:
-            raise Error(f"this machine's kernels cannot be measured: {failure}; give attach() a profile= of hipress-profile")
-        os.replace(made, path)
-    return str(path)
+            self.failure = f"this machine's kernels cannot be measured: {failure}; give attach() a profile= of hipress-profile"
+        self.seconds = time.perf_counter() - began
+
+    def _measure(self) -> str:
+        """Returns the reason why the profile could not be made; empty if it was."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._path.parent) as folder:
+            made = os.path.join(folder, "profile.yaml")
+            request = {"request": "profile", "algorithm": [self._algorithms], "quick": True, "passes": 1, "again": 0,
+                       "nnodes": self._nodes, "output": made}
+            environment = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
+            environment["PYTHONPATH"] = os.pathsep.join([str(pathlib.Path(__file__).parents[1]), environment.get("PYTHONPATH", "")])
+            environment["HIPRESS_LIBRARY"] = str(_library.library_path())
+            with open(os.path.join(folder, "said"), "w+", errors="replace") as said:
+                process = subprocess.Popen([sys.executable, "-B", "-c", _MEASURE, json.dumps(request)], env=environment,
+                                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
+                failure = self._wait(process)
+                said.seek(0)
+                if process.returncode == 0:
+                    os.replace(made, self._path)
+                    return ""
+                return failure or (said.read().strip().splitlines() or ["no reason"])[-1]
+
+    def _wait(self, process: "subprocess.Popen[bytes]") -> str:
+        """Waits for the process, and ends it if it takes too long or after close(). Returns the reason if it was ended."""
+        end = time.monotonic() + _PROFILE_TIMEOUT_S
+        failure = ""
+        while process.poll() is None and not failure:
+            if self._closed:
+                failure = "the job has ended"
+            elif time.monotonic() > end:
+                failure = f"that takes more than {_PROFILE_TIMEOUT_S:g} s"
+            else:
+                time.sleep(min(_LOOK_S, _PROFILE_TIMEOUT_S))
+        if failure:
+            process.kill()
+        process.wait()
+        return failure
+
+    def close(self) -> None:
+        """Ends the process and the thread."""
+        self._closed = True
+        self.join()
 
 
 class Planning:
     """Planner on a thread of its own, without the GIL.
 
     request     members of all requests: nnodes, profile, topology, pilot, and nodes_per_host (0: all ranks on one host)
-    algorithms  algorithms that plans may use, separated by commas; None: the pilot's"""
+    algorithms  algorithms that plans may use, separated by commas; None: the pilot's
+    profiling   measurement that the profile comes from; None: there is a profile"""
 
-    def __init__(self, request: Mapping[str, Any], algorithms: Optional[str]) -> None:
-        self._request, self._algorithms = dict(request), algorithms
+    def __init__(self, request: Mapping[str, Any], algorithms: Optional[str], profiling: Optional[Profiling] = None) -> None:
+        self._request, self._algorithms, self.profiling = dict(request), algorithms, profiling
         self._thread: Optional[threading.Thread] = None
         self.candidates: List[Candidate] = []
+        self.pages: Dict[str, str] = {}  #: HTML pages by the text of a plan: of the latest plans, and the one that averages
         self.seconds = 0.0
         self.failure = ""
 
@@ -97,6 +166,7 @@ class Planning:
         """Starts to plan for a model's YAML over these links. `kept` is the text of the plan that averages now; empty: plain
         DDP."""
         self.failure = ""
+        self.pages = {text: page for text, page in self.pages.items() if text == kept}
         self._thread = threading.Thread(target=self._run, args=(model, links, kept), name="hipress-planning")
         self._thread.start()
 
@@ -110,6 +180,9 @@ class Planning:
         return not (self._thread.is_alive() if self._thread is not None else not self.failure)
 
     def close(self) -> None:
+        """Ends the threads."""
+        if self.profiling is not None:
+            self.profiling.close()
         if self._thread is not None:
             self._thread.join()
 
@@ -118,6 +191,10 @@ class Planning:
         self.candidates = []
         try:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+            if self.profiling is not None:
+                self.profiling.join()  # runs still in a job that went on from a checkpoint
+                if self.profiling.failure:
+                    raise Error(self.profiling.failure)
             with tempfile.TemporaryDirectory(prefix="hipress-plan-") as folder:
                 self.candidates = self._candidates(pathlib.Path(folder), model, links, bool(kept))
         except Exception as error:  # training goes on without a plan
@@ -150,11 +227,12 @@ class Planning:
     def _plan(self, request: Mapping[str, Any], output: pathlib.Path) -> Optional[Candidate]:
         """Makes a plan and writes it to `output`. Returns None if it compresses nothing, or lacks a prediction for itself or
         DDP."""
-        document = _call.answered({**request, "output": str(output)}).document()
+        document = _call.answered({**request, "output": str(output), "page": True}).document()
         predicted, ddp = document["predicted_iteration_s"], (document["baselines"] or {}).get("ddp")
         if not document["compressed"] or predicted is None or ddp is None:
             return None
         text = output.read_text()
+        self.pages[text] = document["page"]
         used = sorted(set(re.findall(r"\balgorithm: *([^,}\n]+(?:\([^)]*\))?)", text)) - {"none"})
         what = f"{'+'.join(used)} for {document['compressed']} of {document['gradients']} gradients"
         return Candidate(text, what, predicted, ddp)
@@ -170,4 +248,4 @@ def chosen(found: Sequence[Candidate], keeps_plan: bool) -> List[Candidate]:
     return best
 
 
-__all__ = ["ALGORITHMS", "Planning", "cache_folder", "chosen", "profile_of"]
+__all__ = ["ALGORITHMS", "Planning", "Profiling", "cache_folder", "chosen", "measure", "profile_path", "step_back"]

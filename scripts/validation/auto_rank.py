@@ -45,9 +45,22 @@ def meet(changes: pathlib.Path, number: int, rank: int) -> None:
     torch.distributed.barrier()
 
 
+def profile_before(rank: int, ranks: int) -> None:
+    """Has rank 0 measure what kernels cost, before the ranks train: at real-time priority they leave no core for that."""
+    from hipress import _planning
+
+    if rank == 0:
+        nodes = min(ranks, 4)
+        profiling = _planning.Profiling(_planning.profile_path(_planning.ALGORITHMS, nodes), _planning.ALGORITHMS, nodes)
+        profiling.join()
+        if profiling.failure:
+            sys.exit(profiling.failure)
+    torch.distributed.barrier()
+
+
 def main() -> int:
     options = parse_arguments()
-    rank, _ = gloo_rank.join(options, options.way.replace("/", "-"), 120)
+    rank, ranks = gloo_rank.join(options, options.way.replace("/", "-"), 120)
     torch.manual_seed(1)
     task = TASKS[options.model](argparse.Namespace(batch=0, optimizer=None, text=None))
     model = DistributedDataParallel(task.make(), bucket_cap_mb=1)
@@ -55,6 +68,8 @@ def main() -> int:
     if options.way != "ddp":
         import hipress
 
+        if options.way == "auto" and options.profile is None:
+            profile_before(rank, ranks)
         only_auto = {"profile": options.profile} if options.way == "auto" else {}
         attached = hipress.attach(model, options.way, network=INTERFACE, **only_auto)
     optimizer = task.optimizer(model.parameters())

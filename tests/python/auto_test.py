@@ -8,7 +8,10 @@ import logging
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import tempfile
+import threading
 import time
 import unittest
 from unittest import mock
@@ -63,6 +66,7 @@ def decided(algorithms, module=None, nodes=2, keeps=True, changes=False):
         for owner, name, value in ((_planning.Planning, "start", give), (_planning.Planning, "is_ready", property(is_ready)),
                                    (_control, "judge", judged), (_control, "_LOOK_S", 0), (_control, "_BLOCK_S", 0),
                                    (_control, "_WINDOW_S", 0), (_control.Watch, "has_changed", has_changed),
+                                   (_auto.LinkEngine, "feel", lambda *_: 0.0),  # unknown, and not asked for again
                                    (_control, "reasons_for", lambda *_: ["links are slower"])):
             patches.enter_context(mock.patch.object(owner, name, value))
         yield
@@ -157,47 +161,141 @@ class Inputs(unittest.TestCase):
                     self.assertIn("watching; none", kept)
 
 
-#: Steps in which a rank is killed, by phase: measured are steps 2 to 5, heard in 7; planning ends at the next report.
+#: Steps before which a rank is killed, by phase: measured are steps 2 to 5, heard in 7; planning ends at the next report.
 PHASES = {"measuring": 3, "planning": 8, "trying": 16, "watching": 50}
+#: Rank that is killed in a method of AutoHook, by that: it opens a plan's way, or has passed plans on to the others.
+METHODS = {"_hook_of": 1, "_fetch": 0}
 
 
-def killed(rank, path, phase):
-    """Rank 1 is killed in a phase. The phase, and what another rank raises, how soon, and what it raises in the next step."""
+def raised(ddp, optimizer, rank, steps):
+    """Returns the error of some steps as text; empty without one."""
+    try:
+        train(ddp, optimizer, rank, steps)
+    except RuntimeError as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed(rank, phase):
+    """A rank is killed in a phase, or in a method. What another rank raises, how soon after, what it raises in the next step, the
+    rank that it names, and the report before."""
     ddp = wrapped(network())
-    with decided(["int8block"], nodes=3):
-        wait = mock.patch.object(_planning.Planning, "is_ready", False) if phase == "planning" else contextlib.nullcontext()
-        with wait:
-            hook = attached(ddp)
-            optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
-            train(ddp, optimizer, rank, range(PHASES[phase]))
-            now = hook.report().splitlines()[-1]
-            if rank == 1:
-                pathlib.Path(path, "killed").touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            began = time.monotonic()
-            said = []
-            for _ in range(2):
-                try:
-                    train(ddp, optimizer, rank, range(2))
-                except RuntimeError as error:
-                    said.append(f"{type(error).__name__}: {error}")
-            return now, said, time.monotonic() - began, getattr(hook.failure, "rank", None)
+    with decided(["int8block"], nodes=3), contextlib.ExitStack() as patches:
+        if phase == "planning":
+            patches.enter_context(mock.patch.object(_planning.Planning, "is_ready", False))
+        hook = attached(ddp)
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+        train(ddp, optimizer, rank, range(PHASES.get(phase, 3)))
+        now = hook.report().splitlines()[-1]
+        torch.distributed.barrier()  # a rank that dies earlier may take a mean of the last step with it
+        if rank == METHODS.get(phase, 1):
+            patches.enter_context(mock.patch.object(_auto.AutoHook, phase if phase in METHODS else "_begin_step", kill))
+        began = time.monotonic()
+        said = [raised(ddp, optimizer, rank, range(40)), raised(ddp, optimizer, rank, range(1))]
+        return said, time.monotonic() - began, getattr(hook.failure, "rank", None), now
 
 
 class Failures(unittest.TestCase):
     def test_a_killed_rank_is_named_in_every_phase(self):
-        for phase in PHASES:
-            with self.subTest(phase), tempfile.TemporaryDirectory() as path:
-                outcomes = ranks.Job(3, killed, path, phase).outcomes()
-                for rank in (0, 2):
-                    succeeded, result = outcomes[rank]
+        for phase in (*PHASES, *METHODS):
+            with self.subTest(phase):
+                lost = METHODS.get(phase, 1)
+                outcomes = ranks.Job(3, killed, phase).outcomes()
+                self.assertEqual(outcomes.pop(lost), (False, None))
+                for succeeded, result in outcomes:
                     self.assertTrue(succeeded, result)
-                    now, said, seconds, culprit = result
-                    self.assertIn(phase, now)
-                    self.assertEqual(culprit, 1, said)
-                    self.assertIn("RankLost: rank 1", said[0])
-                    self.assertIn("rank 1", said[1])
+                    said, seconds, culprit, now = result
+                    self.assertIn(phase if phase in PHASES else "measuring", now)
+                    self.assertEqual(culprit, lost, said)
+                    self.assertIn(f"RankLost: rank {lost}", said[0])
+                    self.assertIn(f"rank {lost}", said[1])
                     self.assertLess(seconds, 30)
+
+
+def profiled(rank, folder, program):
+    """Trains while rank 0 profiles by this program, then until that is over, if it ends. The reports after the first steps and at
+    the end, the profile's text, and rank 0's children after close()."""
+    with mock.patch.dict(os.environ, HIPRESS_CACHE=folder), mock.patch.object(_planning, "_MEASURE", program), decided([]):
+        ddp = wrapped(network())
+        hook = _ddp.attach_ddp(ddp, plan="auto", pace=Pace(warmup=2, measured=4))
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+        with mock.patch.object(threading.Thread, "is_alive", lambda _: True):
+            train(ddp, optimizer, rank, range(8))
+        reports = [hook.report()]
+        if rank == 0 and "sleep" not in program:
+            hook._profiling.join()
+        torch.distributed.barrier()
+        train(ddp, optimizer, rank, range(20))
+        reports.append(hook.report())
+        hook.close()
+        found = list(pathlib.Path(folder).glob("*.yaml"))
+        return reports, [one.read_text() for one in found], children()
+
+
+def children():
+    return [int(one) for one in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+#: Programs that profile: one writes a file, one fails, and one takes long.
+WRITES = "import json, sys; open(json.loads(sys.argv[1])['output'], 'w').write('measured')"
+FAILS = "import sys; sys.exit('there are no cores')"
+SLEEPS = "import time; from hipress import _planning; _planning.step_back(); print('ready', flush=True); time.sleep(600)"
+
+
+class Profiles(unittest.TestCase):
+    def test_a_machine_is_profiled_while_training_goes_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for (before, after), texts, left in run(2, profiled, folder, WRITES):
+                self.assertIn("step 8: profiling; plain DDP", before)
+                self.assertIn("profiled this machine's kernels in", after)
+                self.assertIn("measured 4 steps of plain DDP", after)
+                self.assertEqual((texts, left), (["measured"], []))
+            self.assertEqual(len(os.listdir(folder)), 1)
+
+    def test_the_reason_why_it_is_not_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for (_, after), texts, left in run(2, profiled, folder, FAILS):
+                self.assertIn("plain DDP averages: this machine's kernels cannot be measured: there are no cores; give", after)
+                self.assertIn("without plans; plain DDP", after)
+                self.assertEqual((texts, left), ([], []))
+
+    def test_it_ends_with_the_job(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for (_, after), texts, left in run(2, profiled, folder, SLEEPS):
+                self.assertIn("profiling; plain DDP", after)
+                self.assertEqual((texts, left), ([], []))
+        # A parent that is killed takes its child along, whose output then ends.
+        parent = f"import subprocess, sys, os, signal; subprocess.Popen([sys.executable, '-c', {SLEEPS!r}]); signal.pause()"
+        with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as process:
+            self.assertEqual(process.stdout.readline(), b"ready\n")
+            process.kill()
+            self.assertEqual(process.stdout.read(), b"")
+
+
+def crossed(rank, shapes):
+    """Complaints of ranks that attach two models in different orders."""
+    models = [wrapped(torch.nn.Linear(*shape)) for shape in shapes]
+    said = []
+    for ddp in models if rank == 0 else reversed(models):
+        try:
+            hipress.attach(ddp, profile="v100-100g")
+        except hipress.InvalidRequest as error:
+            said.append(str(error))
+    return said
+
+
+class Several(unittest.TestCase):
+    def test_another_order_of_models_is_refused(self):
+        for said in run(2, crossed, [(8, 4), (4, 8)]):
+            self.assertRegex(said[0], r"rank 1 calls hipress.attach with another model \(Linear of 40 elements, \w{8}\) than rank "
+                                      r"0 \(Linear of 36 elements, \w{8}\): attach models in the same order on all ranks")
+        for said in run(2, crossed, [(8, 4), (8, 4)]):
+            self.assertIn("rank 1 calls hipress.attach for a model of the same shape as rank 0's, with other values: attach models "
+                          "in the same order on all ranks", said[0])
 
 
 def in_two_parts(rank, folder, resume, size=2):
@@ -352,16 +450,6 @@ def without_folder(rank):
     return hook.report()
 
 
-def too_slow(rank):
-    """The report of a job whose machine takes longer to measure than is allowed."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, HIPRESS_CACHE=folder), \
-            mock.patch.object(_planning, "_PROFILE_TIMEOUT_S", 0.01):
-        ddp = wrapped(network())
-        hook = hipress.attach(ddp)
-        train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(3))
-        return hook.report()
-
-
 def unplanned(rank):
     """The report of a job whose costs are no profile."""
     ddp = wrapped(network())
@@ -382,7 +470,7 @@ def uncaptured(rank):
     handler.emit = lambda record: said.append(record.getMessage())
     logging.getLogger("hipress").addHandler(handler)
     with mock.patch.object(_auto._Beside, "text", side_effect=ValueError("nothing was seen")), \
-            mock.patch.object(_control, "_LOOK_S", 0):
+            mock.patch.object(_auto.LinkEngine, "feel", lambda *_: 0.0), mock.patch.object(_control, "_LOOK_S", 0):
         ddp = wrapped(network())
         hook = attached(ddp)
         train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(20))
@@ -434,8 +522,6 @@ class Others(unittest.TestCase):
     def test_without_costs_or_a_capture_plain_ddp_averages(self):
         for report in run(2, without_folder):
             self.assertIn("set HIPRESS_CACHE, XDG_CACHE_HOME or HOME", report)
-        for report in run(2, too_slow):
-            self.assertIn("cannot be measured: that takes more than 0.01 s; give attach() a profile=", report)
         for report in run(2, unplanned):
             self.assertRegex(report, r"no plan \(profile 'no such profile'")
             self.assertIn("watching; plain DDP", report)
@@ -463,12 +549,15 @@ class Measured(unittest.TestCase):
         # Links of 1 Mbit/s between two machines: fp16 halves 27 kB, which take 0.2 s.
         with mock.patch.object(_auto.LinkEngine, "burst", lambda engine: Links(125e3, 1e-3)), \
                 mock.patch.object(_ddp, "_machine", lambda: str(os.getpid())), mock.patch.dict(os.environ, MASTER_ADDR="127.0.0.1"):
-            (report, _), _ = run(2, really_planned)
+            (report, page), (_, nothing) = run(2, really_planned)
         self.assertRegex(report, r"planned in [\d.]+ s: \S+ for \d of 6 gradients, [\d.]+ times as fast predicted")
+        # The planner's page of the plan, with what was measured as its first section.
+        self.assertRegex(page, r'(?s)<h1>.*<section id="measured">.*planned in .*<section id="comparison">.*"plan"')
+        self.assertEqual(nothing, "")
 
 
 def really_planned(rank):
-    """The report after planning with a shipped profile."""
+    """The report and rank 0's page after planning with a shipped profile."""
     ddp = wrapped(network())
     hook = attached(ddp)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -476,7 +565,9 @@ def really_planned(rank):
     if rank == 0:
         hook._planning.close()
     train(ddp, optimizer, rank, range(9, 60))
-    return hook.report(), None
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "report.html")
+        return hook.report(path), path.read_text() if path.exists() else ""
 
 
 if __name__ == "__main__":

@@ -271,7 +271,7 @@ TEST_CASE("C: an engine goes on where another left off") {
 }
 
 TEST_CASE("C: residuals are what is left out of the means so far") {
-  const std::string plan = GENERATE("onebit", "graddrop(rho=0.2)");
+  const std::string plan = GENERATE("onebit", "graddrop(rho=0.2)", "dgc(rho=0.2)");
   CAPTURE(plan);
   hipress_engine* const engine = open_alone("local:test-c-residuals-1", plan.c_str());
   double squares[2] = {};
