@@ -4,6 +4,7 @@ usage: reproduce_sosp21_test.py FOLDER_OF_TOOLS [unittest options]
 """
 
 import csv
+import dataclasses
 import importlib.util
 import json
 import math
@@ -17,6 +18,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/reproduce_sosp21.py"
 TOOLS = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from sosp21 import calibration, evaluation, rows, setups, simulator, systems  # noqa: E402  (found through the path above)
 
 with open(ROOT / "tests/data/sosp21_throughput.csv", newline="") as file:
     PUBLISHED = list(csv.DictReader(file))
@@ -130,6 +134,28 @@ class ScriptTest(unittest.TestCase):
             with self.subTest(topology=topology):
                 self.assertTrue(on_cpu > byteps > on_gpu > pipelining > bulk > selection, report["ablation_ms"])
 
+    def test_features_are_taken_away_by_the_switches_of_hipress_sim_alone(self):
+        calls = []
+
+        class Recorder(simulator.Simulator):
+            def predict(self, jobs):
+                calls.extend(jobs)
+                return [1.0] * len(jobs)
+
+        lab = calibration.Lab(Recorder(), [])
+        known = systems.Calibration(slowdown=0.0, local_s_per_byte=1e-10, bandwidth=7e9)
+        evaluation.ablation(lab, {("local", "Ring"): known, ("local", "BytePS"): known}, "PS")
+        everything, *others = reversed(calls[2:])
+        self.assertEqual([job.switches for job in (everything, *others)],
+                         [(), ("--no-selection",), ("--no-bulk", "--no-selection"),
+                          ("--no-pipelining", "--no-bulk", "--no-selection")])
+        for job in others:
+            self.assertEqual(dataclasses.replace(job, switches=()), everything)
+        self.assertIn("bulk: {threshold: 1048576B, limit: 1048576B}\nbatch: {threshold: 1048576B, wait: 1ms}\n",
+                      everything.plan_yaml("g,64,y,2\nh,5,n,1\n"))
+        self.assertIn("- {name: g, elements: 64, algorithm: onebit, K: 2}\n- {name: h, elements: 5, algorithm: none, K: 1}",
+                      everything.plan_yaml("g,64,y,2\nh,5,n,1\n"))
+
     # Wrong requests.
 
     def refuses(self, text, message, with_throughput=False):
@@ -180,6 +206,72 @@ class ScriptTest(unittest.TestCase):
                 done = self.run_script(good, good, option, path, "--tools", self.folder)  # which has none
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(said, done.stderr)
+
+
+class PartsTest(unittest.TestCase):
+    def test_a_line_between_rows_and_expectation(self):
+        # Many exact rows on y = 0.04 + 0.1·x outweigh the expectation of 0.05 and 0.05.
+        xs = [0.5, 1.0, 2.0] * 200
+        a, b = calibration.line(xs, [0.04 + 0.1 * x for x in xs], 0.05)
+        self.assertAlmostEqual(a, 0.04, places=3)
+        self.assertAlmostEqual(b, 0.1, places=3)
+
+    def test_neither_slowdown_nor_summing_is_negative(self):
+        self.assertEqual(calibration.line([1.0, 2.0] * 200, [0.3, 0.1] * 200, 0.05)[1], 0)
+        self.assertEqual(calibration.line([1.0, 2.0] * 200, [0.1, 0.5] * 200, 0.05)[0], 0)
+
+    def test_collecting_keeps_bytes_and_readiness(self):
+        model = setups.load_model("resnet50", "local")
+        groups = systems.collect(model.gradients, systems.BULK_BYTES)
+        self.assertLess(len(groups), len(model.gradients))
+        self.assertEqual(sum(group.elements for group in groups), sum(g.elements for g in model.gradients))
+        self.assertEqual(max(group.ready_s for group in groups), max(g.ready_s for g in model.gradients))
+
+    def test_generated_models_keep_shapes(self):
+        model = setups.load_model("resnet50", "local")
+        setup = systems.Setup(setups.CLUSTERS["local"], model, compute_s=0.0)
+        job = simulator.Job("ring", 4, 0.0, setup.model.gradients + (setups.Gradient("group0", 5, 0.0),), 5e9)
+        self.assertIn("{name: fc.weight, elements: 2048000, ready: 72.000us, shape: [1000, 2048]}\n", job.model_yaml())
+        self.assertIn("{name: group0, elements: 5, ready: 0.000us}\n", job.model_yaml())
+
+    def test_pieces_keep_bytes(self):
+        gradient = setups.Gradient("g", 10_000_001, 0.5)
+        pieces = systems.pieces((gradient,), systems.BYTEPS_PARTITION_BYTES)
+        self.assertEqual(len(pieces), 10)  # 40 000 004 bytes in pieces of at most 4 096 000
+        self.assertEqual(sum(piece.elements for piece in pieces), gradient.elements)
+
+    def test_summing_in_the_node_is_serial_and_hides_behind_backward(self):
+        # 40 bytes each at 0.25 s a byte: 0 to 10 s; 12 to 22 s; the third waits for the second, 22 to 32 s.
+        ready = (0.0, 12.0, 13.0)
+        later = systems.summed_locally(tuple(setups.Gradient(f"g{t}", 10, t) for t in ready), 0.25)
+        self.assertEqual([gradient.ready_s for gradient in later], [10.0, 22.0, 32.0])
+
+    def test_a_sparse_all_gather_costs_its_closed_form(self):
+        # (N-1)·α + (P-1)·8ρn/B with n elements, ρ = 1 %, α = o + L; codecs free; n divisible by 32·N.
+        nodes, gpus, n = 4, 8, 12_800_000
+        model = setups.Model(0.0, (setups.Gradient("g", n, 0.0),))
+        setup = systems.Setup(setups.CLUSTERS["local"], model, compute_s=0.0)
+        known = systems.Calibration(slowdown=0.0, local_s_per_byte=0.0, bandwidth=5e9)
+        job = systems.sparse_ring_job(setup, setups.System(setups.SPARSE_RING, "RING", "dgc"), nodes, known)
+        zero = simulator.Cost(0, 0)
+        job = dataclasses.replace(job, codec=simulator.Codec(zero, zero, zero))
+        predicted = simulator.Simulator(pathlib.Path(TOOLS) if TOOLS else None).predict([job])[0]
+        alpha = simulator.OVERHEAD_S + simulator.LATENCY_S
+        expected = (nodes - 1) * alpha + (gpus - 1) * 8 * 0.01 * n / 5e9
+        self.assertAlmostEqual(predicted / expected, 1, delta=0.02)
+
+    def test_between_simulated_bandwidths_time_is_a_line_in_their_inverse(self):
+        curve = [3 + 2 / rate for rate in calibration.SIMULATED_RATES]
+        for rate in (0.02, 0.03, 0.5, 1.0):
+            self.assertAlmostEqual(calibration.between(curve, rate), 3 + 2 / rate)
+
+    def test_systems_are_known_by_their_names(self):
+        for name, algorithm, kind, baseline in (
+                ("Ring", "none", setups.RAW, "Ring"), ("BytePS(OSS-onebit)", "onebit", setups.CPU_ONEBIT, "BytePS"),
+                ("Ring(OSS-DGC)", "dgc", setups.SPARSE_RING, "Ring"),
+                ("HiPress-CaSync-PS", "onebit", setups.CASYNC, "Ring")):
+            system = setups.parse_system(name, algorithm)
+            self.assertEqual((system.kind, system.baseline), (kind, baseline))
 
 
 if __name__ == "__main__":
