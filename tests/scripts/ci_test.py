@@ -19,7 +19,7 @@ class Steps(unittest.TestCase):
         (self.root / ".ci").mkdir()
         (self.root / "scripts").mkdir()
         shutil.copy(ROOT / ".ci/run", self.root / ".ci/run")
-        self.script("test.sh", 'echo "test.sh $* ${HIPRESS_WERROR:-}"')
+        self.script("test.sh", 'echo "test.sh $*"')
         self.script("fuzz.sh", 'echo "skipped: there is no clang++; install it"; exit 3')
         self.script("lint.py", 'echo "lint.py $*"')
 
@@ -46,8 +46,8 @@ class Steps(unittest.TestCase):
                                  "ci: lint: skipped: no origin/main to compare with; set CI_BASE",
                                  "ci: fuzz: skipped: there is no clang++; install it"])
         self.assertRegex(lines[-6], r"^ci: in all \d+ min \d+ s$")
-        self.assertIn("test.sh  ON", lines)
-        self.assertIn("test.sh --sanitize address io transport ", lines)
+        self.assertIn("test.sh ", lines)
+        self.assertIn("test.sh --sanitize address io transport", lines)
 
     def test_a_change_is_linted_where_it_left_its_base(self):
         self.git("init", "-b", "main")
