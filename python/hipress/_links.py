@@ -23,6 +23,8 @@ _ELEMENTS = {_SMALL: 64, _SHORT: 1 << 15, _MEDIUM: 1 << 17, _LARGE: 1 << 20}
 _TIMES = {_SMALL: 6, _SHORT: 3, _MEDIUM: 4, _LARGE: 4}
 #: Time of the medium message, in seconds, below which the large one is measured in a burst, and up to which it is a short message.
 _FAST_S, _SHORT_S = 0.02, 0.004
+#: Least share of a message's time that its bytes take.
+_LEAST_SHARE = 0.02
 #: Longest search for a lost rank, in seconds.
 _FOUND_S = 10.0
 
@@ -86,7 +88,8 @@ class LinkEngine:
         between_s = large_s - (small_s if first == _SMALL else medium_s)
         hops, ranks = 2 * (self.job.ranks - 1), self.job.ranks
         bytes_between = 4 * (self._memory[second].numel() - self._memory[first].numel())
-        links = Links(hops * bytes_between / (ranks * max(between_s, 1e-6)), small_s / hops)
+        # A machine that is busy may take longer for the smaller message.
+        links = Links(hops * bytes_between / (ranks * max(between_s, _LEAST_SHARE * large_s)), small_s / hops)
         return dataclasses.replace(links, short_s=self.feel(links))
 
     def feel(self, links: Links) -> float:
