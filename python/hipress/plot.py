@@ -4,7 +4,9 @@ usage: plot.py KIND FILE... --output PICTURE [--over PLAN] [--title TEXT] [COLUM
        plot.py SWEEP.csv PICTURE [over=PLAN] [COLUMN=VALUE ...]
        plot.py REQUIRED.json [REQUIRED.json ...] PICTURE
 
-KIND is one of these, each with its input: {kinds}
+KIND is one of these, each with its input:
+
+{kinds}
 
 PICTURE ends in .png, .svg or .pdf. NAME=FILE.json gives a JSON file a name; by default the file's own name is used. Curves of files
 with the same name are drawn in one panel. COLUMN=VALUE keeps only the rows of a CSV with that value, for sweeps that vary more than

@@ -379,7 +379,8 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
         complaint_about("x.yaml", "gradiants: []\n") ==
         "x.yaml:1: unknown key 'gradiants'; did you mean 'gradients'? (known: name, source, batch, "
         "unit, dtype, forward, optimizer, threads, forward_core_time, optimizer_core_time, "
-        "memory_traffic, activations, hook, micro_steps, positions, mix, traced, gradients)");
+        "memory_traffic, activations, hook, micro_steps, positions, mix, traced, gradients, "
+        "schema)");
     CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
           "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
           "elements, shape, ready, dtype, flops, bucket, layer, core_time, work)");

@@ -226,6 +226,7 @@ Sums train_and_flush(const std::shared_ptr<const Compiled>& compiled) {
         Trainer trainer(engine, endpoint.rank(), Course::kAllApplied,
                         endpoint.rank() == 0 ? &sums : nullptr);
         trainer.train(kFew);
+        endpoint.all_gather("trained");  // rank 0 adds to the sums until then
         const std::lock_guard lock(mutex);
         trainer.flush(sums.applied);
       },
