@@ -21,7 +21,7 @@ constexpr double kAlike = 0.01;  // ratios closer than this share a search
 constexpr double kOfSize = 0.1;
 /// Errors at the ends of the 10–90 % interval: factor of a predicted r − 1, and relative difference
 /// of r between two runs of a plan.
-constexpr double kPredicted = 1.5, kRepeated = 0.05;
+constexpr double kPredicted = 2.5, kRepeated = 0.05;
 constexpr double kRatioRounding = 1e-9;
 constexpr std::string_view kNeverReached = "never";
 constexpr std::string_view kDdp = "none";  // the pilot's plan without compression
