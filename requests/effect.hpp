@@ -11,7 +11,7 @@ namespace hipress::requests {
 
 /// Effect of a simulate request's fields on its result. A field's function returns an empty text if
 /// some other value of the field would change a task's times; otherwise, the reason why none would.
-/// Where reasoning cannot decide that exactly, one more simulation does, unless the graph has more
+/// If reasoning cannot decide that exactly, one more simulation does, unless the graph has more
 /// than `most_tasks` tasks.
 struct Effect {
   std::string of_algorithm() const;

@@ -22,11 +22,12 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from hipress import _arguments, _ddp, _job_report, _output, _planning, _residuals, _states
+from hipress import _arguments, _ddp, _job, _job_report, _output, _planning, _residuals, _states
 from hipress._capture import Capture
 from hipress._control import PLAIN, Act, Candidate, Control, Pace, Phase, Report
-from hipress._ddp import GradBucket, Hook, Wish
+from hipress._ddp import GradBucket, Hook
 from hipress._engine import Error, InvalidRequest, RankLost
+from hipress._job import Wish
 from hipress._links import LinkEngine
 
 _Path = Union[str, "os.PathLike[str]"]
@@ -149,7 +150,7 @@ class AutoHook(Hook):
             self._request = {"nnodes": self._job.ranks, "profile": os.fspath(profile), "topology": topology or "BEST",
                              "pilot": None if pilot is None else os.fspath(pilot)}
             self._algorithms = algorithms
-        return _Card(_ddp._machine(), secrets.token_hex(8), self._unfit, self._profiling is not None, _content_of(ddp))
+        return _Card(_job.machine(), secrets.token_hex(8), self._unfit, self._profiling is not None, _content_of(ddp))
 
     def _planning_of(self, hosts: List[str]) -> _planning.Planning:
         ranks, count = len(hosts), len(set(hosts))

@@ -1,7 +1,6 @@
 """Engine between the ranks of a job that plans itself, beside the one that averages gradients. It carries reports, measures the
 links by bursts and short messages, and finds a lost rank within seconds."""
 
-import ctypes
 import dataclasses
 import time
 from typing import Any, Callable, List, Sequence
@@ -10,7 +9,7 @@ import torch
 
 from hipress import _library
 from hipress._control import Links, Report
-from hipress._ddp import Job, Wish
+from hipress._job import Job, Wish
 from hipress._engine import Error, RankLost
 from hipress._library import CTensor, Gradient
 

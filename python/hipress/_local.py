@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from hipress import _arguments, _ddp, _library, _residuals, _states
 from hipress._engine import Error, InvalidRequest, RankLost
 from hipress._errors import warn
+from hipress._job import Job, Wish
 from hipress._library import CTensor, Gradient
 from hipress._schedule import LocalSchedule, parse_schedule
 
@@ -164,7 +165,7 @@ class LocalUpdates:
         parameters: Dict[str, torch.nn.Parameter] = {}
         parts: List[List[str]] = []
 
-        def wish() -> _ddp.Wish:
+        def wish() -> Wish:
             """Describes a job whose gradients are the differences, fragment after fragment."""
             optimizers.extend(_optimizers_of(optimizer))
             parameters.update(_trained_by(model, optimizers))
@@ -177,13 +178,13 @@ class LocalUpdates:
                                      "momentum=0.9, nesterov=True)")
             device = _ddp._device_of(parameters)
             gradients = [Gradient(name, tuple(parameters[name].shape)) for names in parts for name in names]
-            return _ddp.Wish(gradients, device, {
+            return Wish(gradients, device, {
                 "plan": plan, "algorithm": str(algorithm), "topology": topology or _ddp._said_by(plan, "topology", "ring"),
                 "seed": seed, "rendezvous": rendezvous, "schedule": str(self._schedule), "alpha": self._alpha,
                 **_ddp._patience(timeout, silence, group, device)}, network,
                 fragments=[part for part, names in enumerate(parts) for _ in names])
 
-        self._job, wished = _ddp.Job.meet(group, wish, _CALLER)
+        self._job, wished = Job.meet(group, wish, _CALLER)
         self.engine, self._device = self._job.engine, wished.device
         self._in_one_order = wished.same["topology"] == "allreduce" or _ddp._said_by(plan, "raw", "") == "allreduce"
         try:

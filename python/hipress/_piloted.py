@@ -28,6 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 from hipress import _ddp, _library, _pilot_report, _script, _trained
 from hipress._capture import unwrapped
 from hipress._engine import Engine
+from hipress._job import GROUP_BYTES
 from hipress._library import CTensor, Gradient
 from hipress._steps_ratio import Divergence
 
@@ -135,7 +136,7 @@ class Averager:
     def __init__(self, gradients: List[Gradient], ranks: int, plan: str, seed: int) -> None:
         options = {"ranks": ranks, "plan": plan, "topology": _ddp._said_by(plan, "topology", "ring"), "algorithm": "onebit",
                    "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}", "timeout_s": _TIMEOUT_S, "seed": seed,
-                   "silence_s": _TIMEOUT_S, "group_bytes": _ddp._GROUP_BYTES}
+                   "silence_s": _TIMEOUT_S, "group_bytes": GROUP_BYTES}
         self._engines: List[Optional[Engine]] = [None] * ranks
         failures: List[BaseException] = []
 

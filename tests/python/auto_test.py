@@ -23,7 +23,7 @@ from ranks import data, network, run, train, weights, wrapped
 if ranks.MISSING is None:
     import hipress
     import torch
-    from hipress import _auto, _control, _ddp, _planning
+    from hipress import _auto, _control, _ddp, _job, _planning
     from hipress._control import Candidate, Links, Pace, Verdict
 
 
@@ -548,7 +548,7 @@ class Measured(unittest.TestCase):
     def test_rank_0_plans_for_what_it_has_captured(self):
         # Links of 1 Mbit/s between two machines: fp16 halves 27 kB, which take 0.2 s.
         with mock.patch.object(_auto.LinkEngine, "burst", lambda engine: Links(125e3, 1e-3)), \
-                mock.patch.object(_ddp, "_machine", lambda: str(os.getpid())), mock.patch.dict(os.environ, MASTER_ADDR="127.0.0.1"):
+                mock.patch.object(_job, "machine", lambda: str(os.getpid())), mock.patch.dict(os.environ, MASTER_ADDR="127.0.0.1"):
             (report, page), (_, nothing) = run(2, really_planned)
         self.assertRegex(report, r"planned in [\d.]+ s: \S+ for \d of 6 gradients, [\d.]+ times as fast predicted")
         # The planner's page of the plan, with what was measured as its first section.

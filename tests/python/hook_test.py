@@ -22,7 +22,7 @@ if ranks.MISSING is None:
     import numpy
     import torch
     import torch.distributed as dist
-    from hipress import _ddp
+    from hipress import _ddp, _job
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
 
@@ -212,7 +212,7 @@ def asked_timeouts(_rank):
         asked.append(options["timeout_s"])
         raise hipress.InvalidRequest("enough")
 
-    with mock.patch.object(_ddp, "Engine", refuse):
+    with mock.patch.object(_job, "Engine", refuse):
         for options in ({}, {"timeout": 7}):
             try:
                 hipress.attach(wrapped(network()), "none", **options)
@@ -252,14 +252,14 @@ class Attach(unittest.TestCase):
             self.assertEqual(asked, [ranks.DEADLINE_S, 7])
 
     def test_the_interface_of_gloo_is_read_as_gloo_reads_it(self):
-        with mock.patch.object(_ddp.socket, "if_nameindex", return_value=[(1, "lo"), (2, "eth0"), (3, "eth1")]):
+        with mock.patch.object(_job.socket, "if_nameindex", return_value=[(1, "lo"), (2, "eth0"), (3, "eth1")]):
             for value, interface in (("", ""), ("eth1", "eth1"), ("lo,eth0", "lo"), (" eth0 , eth1", "eth0"), ("^lo,docker0", ""),
                                      (",", "")):
                 with self.subTest(value), mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME=value):
-                    self.assertEqual(_ddp._gloo_interface(), interface)
+                    self.assertEqual(_job.gloo_interface(), interface)
             with mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME="eth9,lo"):
                 with self.assertRaisesRegex(hipress.InvalidRequest, "GLOO_SOCKET_IFNAME begins with the interface 'eth9'"):
-                    _ddp._gloo_interface()
+                    _job.gloo_interface()
 
     def test_a_plan_file_of_a_captured_model(self):
         with tempfile.TemporaryDirectory() as path:
@@ -515,7 +515,7 @@ class Verify(unittest.TestCase):
 class Machines(unittest.TestCase):
     def test_processes_of_two_networks_are_on_two_machines(self):
         def machine(*before) -> str:
-            code = "from hipress import _ddp; print(_ddp._machine())"
+            code = "from hipress import _job; print(_job.machine())"
             done = subprocess.run([*before, sys.executable, "-B", "-W", "ignore", "-c", code], capture_output=True, text=True,
                                   check=False)
             if before and done.returncode != 0:

@@ -16,7 +16,7 @@ if ranks.MISSING is None:
     import hipress
     import torch
     import torch.distributed as dist
-    from hipress import _ddp
+    from hipress import _job
     from hipress._engine import Numbers
 
 
@@ -188,14 +188,14 @@ def refused_alone(rank, folder, lack):
 
 def refused_when_open(rank):
     """Rank 1 fails after the ranks have met."""
-    class Failing(_ddp.Engine):
+    class Failing(_job.Engine):
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
             if rank == 1:
                 self.close()
                 raise MemoryError("none is left")
 
-    _ddp.Engine = Failing
+    _job.Engine = Failing
     try:
         hipress.attach(wrapped(network()), "none")
     except (hipress.Error, MemoryError) as error:

@@ -20,7 +20,7 @@ SCRIPT = ROOT / "scripts/reproduce_sosp21.py"
 TOOLS = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from sosp21 import calibration, evaluation, rows, setups, simulator, systems  # noqa: E402  (found through the path above)
+from sosp21 import calibration, evaluation, setups, simulator, systems  # noqa: E402  (found through the path above)
 
 with open(ROOT / "tests/data/sosp21_throughput.csv", newline="") as file:
     PUBLISHED = list(csv.DictReader(file))

@@ -22,7 +22,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 # Found through the path above.
-from validation import cases, command, conditions, evaluation, measurement, network, ranks, results  # noqa: E402
+from validation import cases, command, evaluation, measurement, network, ranks, results  # noqa: E402
 from validation.cases import Case  # noqa: E402
 from validation.conditions import Conditions  # noqa: E402
 from validation.evaluation import Result  # noqa: E402
