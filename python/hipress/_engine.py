@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import multiprocessing.util
 import os
 import re
 import weakref
@@ -127,8 +128,10 @@ class Engine:
         self._handle = handle
         self._works = (ctypes.c_void_p * len(gradients))()
         self._submitted = 0
-        # Runs at the end of the interpreter, too: the engine's threads must not outlive it.
+        # Runs at the end of the interpreter, too: the engine's threads must not outlive it, and the other ranks expect a goodbye.
         self._finalizer = weakref.finalize(self, Engine._close, handle, self._works, os.getpid())
+        # Processes that multiprocessing has forked end without the interpreter's handlers.
+        multiprocessing.util.Finalize(self, self._finalizer, exitpriority=0)
 
     def _check(self, status: int) -> None:
         check(status, self._numbers)

@@ -126,6 +126,35 @@ def states_of_four(rank):
     return said
 
 
+def end_first(rank, path):
+    """Rank 1 ends after two steps. Rank 0 takes a third when that process has gone, and returns how the step failed."""
+    ddp = wrapped(network())
+    hook = hipress.attach(ddp, "onebit")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, rank, range(2))
+    if rank == 1:
+        pathlib.Path(path, "soon").write_text(str(os.getpid()))
+        os.replace(os.path.join(path, "soon"), os.path.join(path, "process"))
+        return None
+    process = pathlib.Path(path, "process")
+    while not process.exists():
+        time.sleep(0.01)
+    stat = pathlib.Path("/proc", process.read_text(), "stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    try:
+        train(ddp, optimizer, rank, range(2, 3))
+    except RuntimeError:
+        return hook.failure.rank, hook.failure.left
+
+
+class Ends(unittest.TestCase):
+    def test_a_forked_process_says_goodbye(self):
+        """multiprocessing ends processes that it forked without the interpreter's handlers."""
+        with tempfile.TemporaryDirectory(prefix="hipress-test-") as path:
+            self.assertEqual(run(2, end_first, path), [(1, True), None])
+
+
 class LaunchersNumbers(unittest.TestCase):
     def test_a_lost_rank_of_a_subgroup_has_its_own_number(self):
         for kind, words in (("killed", "rank 3 (1 of the process group of ranks 2, 3) closed the connection"),
