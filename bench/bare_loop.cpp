@@ -11,7 +11,7 @@ using casync::TaskId;
 constexpr TaskId kNoIndex = ~TaskId{0};
 constexpr std::uint32_t kNoResource = ~std::uint32_t{0};
 
-/// Compute, codec and egress of each node; a Recv occupies nothing.
+/// A node has three resources: compute, codec and egress. A Recv occupies none.
 std::uint32_t resource_of(const casync::Task& task) {
   switch (task.kind) {
     case Kind::kForward:

@@ -7,15 +7,15 @@
 
 namespace hipress::bench {
 
-/// Least work of any discrete-event simulation of a task graph: the floor that the engine is
-/// compared with. Durations and resources are computed beforehand. A resource serves its tasks in
-/// the order of their arrival. A Send occupies its sender only.
+/// Does only the work that every discrete-event simulation of a task graph must do: a floor for the
+/// engine's time. Durations and resources are computed beforehand. A resource serves its tasks in
+/// the order of their arrival. A Send occupies only its sender.
 class BareLoop {
  public:
-  /// Makes the loop. Merges take no time; a message takes overhead + bytes × ps_per_byte.
+  /// A message takes `overhead` + bytes × `ps_per_byte`, in ps. Merges take no time.
   BareLoop(const casync::TaskGraph& graph, std::int64_t overhead, std::int64_t ps_per_byte);
 
-  /// Runs the graph once and returns the last end, in picoseconds.
+  /// Runs the graph once. Returns the time at which the last task ends, in ps.
   std::int64_t run();
 
  private:
@@ -29,7 +29,7 @@ class BareLoop {
   };
   struct Queue {
     bool busy = false;
-    casync::TaskId head = 0, tail = 0;  // a list through next_; empty when head == kNoIndex
+    casync::TaskId head = 0, tail = 0;  // a list linked by next_; empty if head == kNoIndex
   };
 
   const casync::TaskGraph& graph_;

@@ -1,4 +1,4 @@
-# Hand-written codecs, to hold generated ones against: for the processor that builds them.
+# Hand-written codecs, references for generated ones, are compiled for the building processor.
 set_property(SOURCE handwritten/programs.cpp PROPERTY SKIP_PRECOMPILE_HEADERS ON)
 set_property(SOURCE handwritten/programs.cpp APPEND PROPERTY COMPILE_OPTIONS -march=native -O3 -ffp-contract=off
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-uninitialized>)

@@ -1,5 +1,5 @@
-// Measures codecs on one core: GB/s of fp32 gradient, compared with memcpy of the same gradient in
-// the same run. On a GPU, compares them with the GPU's own copy and with the least memory traffic.
+// Measures codecs in GB/s of fp32 gradient: on one core, compared with memcpy of the same gradient;
+// on a GPU, compared with the GPU's own copy and the necessary memory traffic.
 
 #include <cstdlib>
 #include <cstring>
@@ -36,7 +36,7 @@ struct Options {
   bench::DeviceRowOptions on_device = {};
 };
 
-/// Allocator like that of a framework: memory is aligned to 64 bytes.
+/// Memory that is aligned to 64 bytes, as frameworks allocate it.
 template <class T>
 class Buffer {
  public:
@@ -99,12 +99,12 @@ struct Workspace {
   std::int64_t elements;
   Buffer<float> gradient, copy, residual;
   Buffer<std::byte> message;
-  std::int64_t message_bytes = 0;  ///< message length of the last encode
+  std::int64_t message_bytes = 0;  ///< bytes of the last encode's message
   kernels::Deferred deferred;
 };
 
-/// Verifies that the fast path gives the results of the plain path: two encodes with their
-/// residual, a decode and a decode-and-add. Throws if a bit differs.
+/// Verifies that the fast code gives the same bits as the scalar code in two encodes with
+/// residuals, a decode and a decode-and-add. Throws if they differ.
 void verify(std::string_view algorithm) {
   constexpr std::int64_t kElements = 1000003;
   Workspace fast(kElements), plain(kElements);
@@ -128,7 +128,7 @@ void verify(std::string_view algorithm) {
   }
 }
 
-/// Measures all cases of one algorithm. A sparsifier knows its threshold from earlier encodes.
+/// Measures all cases of one algorithm. Sparsifiers start with a threshold from earlier encodes.
 void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& options,
              bench::Report& report) {
   const auto codec = kernels::make_codec(row.name);
@@ -169,11 +169,11 @@ void compare_with_handwritten(const kernels::AlgorithmRow& row, Workspace& work,
               gigabytes / times.reference.median_s});
 }
 
-/// Lossless codec or general compressor for numbers of one type.
+/// Lossless codec or compressor of bytes, applied to numbers of one type.
 struct ByteCodec {
   std::string name;
   std::function<std::size_t()>
-      encode;  ///< encodes the whole array; returns the length of the message
+      encode;  ///< encodes the whole array; returns the bytes of the message
   std::function<void(std::size_t bytes)> decode;
 };
 
@@ -235,8 +235,8 @@ struct TypedWorkspace {
   Buffer<std::byte> values, copy, message;
 };
 
-/// Measures encode, decode and ratio of all lossless codecs and compressors, in GB/s of the
-/// numbers' own bytes.
+/// Measures encode and decode of all lossless codecs and compressors, in GB/s of unencoded numbers,
+/// and their ratios of sizes.
 void compare_lossless(const Workspace& work, const Options& options, bench::Report& report) {
   const auto codec = kernels::make_codec("lossless");
   std::vector<std::string> skipped;
@@ -280,7 +280,7 @@ void compare_lossless(const Workspace& work, const Options& options, bench::Repo
   }
 }
 
-/// Writes the rows. `names` are names that --only accepts.
+/// Writes the rows. Without rows, the error names examples of cases for --only: `names`.
 int finish(const bench::Report& report, const Options& options, const char* names) {
   if (report.empty()) {
     throw io::InputError(fmt::format("--only: no case's name contains '{}'; such names are {}",
@@ -290,8 +290,7 @@ int finish(const bench::Report& report, const Options& options, const char* name
   return 0;
 }
 
-/// Measures the rows of a GPU, or of a device that the host imitates, which shows that the rows can
-/// be made.
+/// Measures a GPU; or a device that the host imitates, to test that the rows can be made.
 int run_on_device(const Options& options) {
   bench::Report report;
   const bool fake = options.device == "fake";

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Lists how far hipress-plan's plans of the shipped models are above the lower bound: on 16 nodes, in both topologies, with profile
-v100-100g as it is and with links of 25 and 10 Gbit/s.
+"""Lists how far hipress-plan's plans for the shipped models are above the lower bound: on 16 nodes, with topologies ps and ring,
+with profile v100-100g as it is and with links of 25 and 10 Gbit/s.
 
     bench/bench_gaps.py [--json FILE] [--models vgg19,lstm] [--tool FILE]
 
@@ -22,13 +22,13 @@ from validation.evaluation import quantile  # noqa: E402  (found through the pat
 from whole_file import write_json  # noqa: E402
 
 NODES, PROFILE = 16, "v100-100g"
-#: The link's bandwidth; None: the profile's.
+#: Bandwidths of the links; None: as in the profile.
 BANDWIDTHS = (None, "25Gbps", "10Gbps")
 KEYS = ("predicted_iteration_s", "lower_bound_s", "gap", "search_s", "evaluations")
 
 
 def planned(tool: pathlib.Path, model: str, topology: str, bandwidth: str | None) -> dict:
-    """One case, as a row of the table."""
+    """Plans one case. Returns it as a row of the table."""
     with tempfile.TemporaryDirectory() as folder:
         command = [tool, "--input", model, "--topology", topology, "--nnodes", str(NODES), "--profile", PROFILE, "--json"]
         if bandwidth:

@@ -3,15 +3,15 @@
 
 usage: bench_hook.py [--ranks 2] [--gradients 1000] [--elements 100] [--repetitions 7] [--mbits N] [--json FILE]
 
-With two or more ranks, on this machine, it times a backward pass under plain DDP, under PyTorch's all-reduce hook (also in Python)
-and under hipress with plan `none`, for many small gradients and for eight of 4 MB each. The reference is 1.15 times the time under
-the all-reduce hook. With --mbits each rank is on its own host of the validation's shaped network (root only). With one rank, it
-compares hipress with a hook that does nothing, with all gradients in one bucket and with one bucket for each. The reference is 6 us
-per gradient.
+With two or more ranks, it times a backward pass under plain DDP, under PyTorch's all-reduce hook (also in Python) and under hipress
+with plan `none`, for many small gradients and for eight of 4 MB each. The goal is at most 1.15 times the time under the all-reduce
+hook. Ranks are processes of this machine. With --mbits each has a host of its own in the validation's shaped network (as root
+only). With one rank, it compares hipress with a hook that does nothing, once with all gradients in one bucket and once with a
+bucket per gradient. The goal is at most 6 us per gradient.
 
 Needs a python3 with torch, and PYTHONPATH and HIPRESS_LIBRARY of a build (docs/pytorch-training.md). Checks the gradients under all
-hooks first. Every repetition times several passes under each hook in turn; the report has the median of the repetitions' medians,
-the least and the largest. The JSON has the form of the other benchmarks."""
+hooks first. Every repetition times several passes under each hook in turn. The report has the median, the minimum and the maximum
+over repetitions of each repetition's median. The JSON has the form of the other benchmarks."""
 
 import argparse
 import contextlib
@@ -37,15 +37,15 @@ import hipress
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
 from validation.network import INTERFACE, Network, Unavailable  # noqa: E402
 
-#: Largest overhead per gradient over a hook that does nothing, in us.
+#: Goal for the overhead per gradient over a hook that does nothing: at most this, in us.
 TARGET_US = 6.0
-#: Largest time of a step, as a multiple of that under PyTorch's all-reduce hook.
+#: Goal for the time of a step: at most this multiple of that under PyTorch's all-reduce hook.
 TARGET_RATIO = 1.15
 LARGE = {"gradients": 8, "elements": 1_000_000}
 
 
 class Sum(torch.autograd.Function):
-    """Function that uses parameters. Their gradients are all ones, and backward does next to no other work."""
+    """Passes a value on, and makes the gradient of a parameter: all ones. Backward does hardly any other work."""
 
     @staticmethod
     def forward(ctx, carried, parameter):
@@ -102,7 +102,7 @@ def make(gradients: int, elements: int, bucket_mb: float, hook: str) -> Distribu
 
 
 def measure(hooks: tuple, gradients: int, elements: int, bucket_mb: float, passes: int, repetitions: int) -> dict:
-    """Median time of a step in each repetition, in us, by hook."""
+    """Measures the median time of a backward pass in each repetition, in us, by hook."""
     models = {hook: make(gradients, elements, bucket_mb, hook) for hook in hooks}
     medians = {hook: [] for hook in hooks}
     for _ in range(repetitions):
@@ -113,9 +113,9 @@ def measure(hooks: tuple, gradients: int, elements: int, bucket_mb: float, passe
 
 
 def alone(options: argparse.Namespace) -> list:
-    """Rows of one rank: overhead over a hook that does nothing."""
+    """Measures one rank's overhead over a hook that does nothing. Returns the rows."""
     rows = []
-    # DDP closes a bucket once it is full: with a limit of one byte, each holds one gradient.
+    # DDP closes a bucket once it is full, so with a limit of one byte each holds one gradient.
     for case, bucket_mb in (("one bucket", 1e6), ("a bucket each", 1e-6)):
         found = measure(("no-op", "hipress"), options.gradients, options.elements, bucket_mb, 100, options.repetitions)
         differences = [(ours - theirs) / options.gradients for ours, theirs in zip(found["hipress"], found["no-op"])]
@@ -130,7 +130,7 @@ def alone(options: argparse.Namespace) -> list:
 
 
 def together(options: argparse.Namespace) -> list:
-    """Rows of several ranks: ratios to DDP and to PyTorch's own hook, one for each repetition."""
+    """Measures several ranks' times as ratios to those under DDP and under PyTorch's hook. Returns the rows."""
     rows = []
     small = {"gradients": options.gradients, "elements": options.elements}
     for case, size, passes in (("small", small, 20), ("large", LARGE, 10)):
@@ -158,7 +158,7 @@ def enter(host: str) -> None:
 
 
 def serve(rank: int, options: argparse.Namespace, folder: str, hosts: list, results) -> None:
-    """Runs one rank. Rank 0 puts the rows into the queue."""
+    """Runs one rank. Rank 0 puts the rows into the queue `results`."""
     if hosts:
         enter(hosts[rank])
     torch.set_num_threads(1)
@@ -190,7 +190,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> list:
-    """Runs all ranks, and returns the rows; empty if a rank failed."""
+    """Runs all ranks. Returns the rows, or an empty list if a rank failed."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     results = context.Queue()
     with contextlib.ExitStack() as stack:

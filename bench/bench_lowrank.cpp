@@ -1,5 +1,5 @@
-// Measures the operators of low rank on one core: GB/s of matrix, compared with Eigen's products of
-// the same matrices in the same run.
+// Measures the operators of low-rank codecs on one core, in GB/s of matrix, compared with Eigen's
+// products of the same matrices in the same run.
 
 #include <Eigen/Dense>
 #include <random>
@@ -25,7 +25,7 @@ struct Options {
   double budget_s = 1.0;
 };
 
-/// Numbers with a standard deviation of about 1, the same in every run.
+/// Draws numbers with a standard deviation of about 1. They are the same in every run.
 template <class Numbers>
 Numbers drawn(std::int64_t rows, std::int64_t columns) {
   std::minstd_rand generator(static_cast<unsigned>(rows + columns));
@@ -35,8 +35,8 @@ Numbers drawn(std::int64_t rows, std::int64_t columns) {
   return numbers;
 }
 
-/// Throws unless our result differs from Eigen's by no more than rounding sums of `terms` products
-/// to fp32 explains.
+/// Throws if our result differs from Eigen's by more than rounding of sums of `terms` products to
+/// fp32 explains.
 template <class Ours, class Theirs>
 void require_equal(const std::string& what, const Ours& ours, const Theirs& theirs, double terms) {
   const double error = (ours - theirs).norm() / theirs.norm();
@@ -76,8 +76,8 @@ class Bench {
       const std::string ending = fmt::format(".rank{}{}", rank, residual ? "+residual" : "");
       const kernels::lowrank::Product product{matrix(residual), right.data(), rank, tall.data()};
       const kernels::lowrank::Product transposed{matrix(residual), left.data(), rank, wide.data()};
-      // Eigen has no product of a sum without a copy of the sum. The residual is all 0 here, so the
-      // values are equal.
+      // Eigen cannot multiply the sum of matrix and residual without a copy of it. The residual is
+      // 0 here, so Eigen multiplies the matrix alone.
       compare(
           "multiply" + ending, rank, tall, eigen_tall, options_.columns,
           [&] {
@@ -111,8 +111,8 @@ class Bench {
         [&] { eigen.noalias() = left * right.transpose(); });
   }
 
-  /// Compares times and results. `result` is made by `ours` and `expected` by `eigen`, as sums of a
-  /// number of products.
+  /// Compares results, then times. `ours` writes `result`, and `eigen` writes `expected`; both are
+  /// sums of `terms` products.
   void compare(const std::string& name, int rank, const auto& result, const auto& expected,
                std::int64_t terms, const auto& ours, const auto& eigen) {
     ours();

@@ -1,6 +1,6 @@
-// Measures the time to plan each shipped model: with SeCoPa's search, compared with one simulation
-// of its plan; and with search timeline, compared with SeCoPa and greedy in time and in the speed
-// of plans. Also plans BERT-large in little time, and on many nodes.
+// Measures the time to plan each shipped model. SeCoPa's search is compared with one simulation of
+// its plan. Search timeline is compared with SeCoPa and greedy, in search time and in the iteration
+// time of plans. BERT-large is also planned in little time, and for many nodes.
 #include <sys/resource.h>
 
 #include <string>
@@ -23,9 +23,8 @@ namespace {
 
 constexpr std::uint32_t kNodes = 16;
 constexpr std::uint32_t kManyNodes = 1024;
-constexpr double kMax_bytes = 200e6;  // memory that planning for many nodes may take
-constexpr double kLong_s =
-    60;  // budget of the plan with which plans of short searches are compared
+constexpr double kMax_bytes = 200e6;  // limit for the memory of planning for many nodes
+constexpr double kLong_s = 60;  // budget of the long search with which short ones are compared
 constexpr double kWantedGap = 0.01;
 constexpr std::size_t kBranchNodes = 30;  // as in hipress-plan
 
@@ -33,14 +32,14 @@ planner::Problem problem_for(const models::Model& model) {
   return {.model = model, .topology = "ps", .nodes = kNodes, .algorithms = {"onebit", "fp16"}};
 }
 
-/// Machines of the shipped V100 profile, on network `port`.
+/// Machines with this profile, on network `port`.
 planner::Machines machines_of(const costs::Profile& profile, std::uint32_t nodes) {
   return {.profile = profile,
           .cluster = costs::cluster_from_profile(profile, nodes),
           .network = sim::Network::kPort};
 }
 
-/// Problem that search timeline solves: three algorithms and fp16, on network `port`.
+/// Problem for search timeline, with four algorithms.
 planner::Problem timeline_problem(const models::Model& model, const planner::Machines& machines) {
   planner::Problem problem = problem_for(model);
   problem.algorithms = {"onebit", "tbq", "terngrad", "fp16"};
@@ -51,7 +50,7 @@ planner::Problem timeline_problem(const models::Model& model, const planner::Mac
   return problem;
 }
 
-/// Requires that the search gives the published plan, before its speed is measured.
+/// Requires that SeCoPa's search finds the published plan, before its speed is measured.
 void verify() {
   const models::Model model = models::read_model("vgg19");
   const casync::Plan found = planner::search_secopa(problem_for(model)).plan;
@@ -79,7 +78,7 @@ void time_model(Report& report, const std::string& name, const planner::Machines
       {"secopa." + name, "s", times.subject.median_s, "one_simulation", times.reference.median_s});
 }
 
-/// Plan of a search, and the search's duration.
+/// Duration of a search, and of an iteration under its plan.
 struct Planned {
   double search_s = 0;
   double iteration_s = 0;
@@ -96,8 +95,8 @@ Planned plan_with(planner::SearchResult (*search)(const planner::Problem&),
   return planned;
 }
 
-/// Compares search timeline under a budget with SeCoPa and with the greedy search like Espresso's,
-/// in time to plan and in the speed of plans.
+/// Compares search timeline under a budget with SeCoPa and with search greedy, which is like
+/// Espresso's: in search time and in the iteration time of plans.
 void compare_plans(Report& report, const std::string& name, const planner::Machines& machines,
                    double budget_s) {
   const models::Model model = models::read_model(name);
@@ -125,8 +124,8 @@ double peak_bytes() {
   return 1024 * static_cast<double>(usage.ru_maxrss);
 }
 
-/// Plans BERT-large for many nodes: a plan must be found soon, and more time must not give much
-/// better plans. It also measures memory, so it must run first.
+/// Plans BERT-large for many nodes. Measures how soon a plan is found, and how much better plans
+/// get with more time. Also measures the process's peak memory, so it must run first.
 void plan_for_many_nodes(Report& report, const costs::Profile& profile, bool with_long_search) {
   const models::Model model = models::read_model("bert_large");
   const planner::Machines machines = machines_of(profile, kManyNodes);

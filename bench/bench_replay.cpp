@@ -1,6 +1,6 @@
-// Measures the executor's costs in addition to kernels and bytes: time per task of graphs of tiny
-// tasks; the share of a link that a raw ring uses, compared with plain gloo streams over the same
-// link; and the core time of our TCP, compared with gloo's. All are measured in the same run.
+// Measures the executor's overhead: the time per task in graphs of tiny tasks; the rate of a raw
+// ring, compared with plain gloo streams over the same link; and the core time of our TCP, compared
+// with gloo's. All are measured in the same run.
 #include <gloo/transport/buffer.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/pair.h>
@@ -43,7 +43,7 @@ struct Choices {
   int rounds = 3;
 };
 
-/// Allowed overhead of a task, in addition to kernels and bytes.
+/// Allowed overhead per task, besides kernels and bytes.
 constexpr double kAllowed_us = 20;
 constexpr int kRanks = 4;
 
@@ -70,7 +70,7 @@ Job make_job(const std::string& topology, const std::string& algorithm, std::uin
 
 // ------------------------------------------------------------------------------------ overhead
 
-/// Number of tasks that take a thread's time: all tasks except those that only mark an instant.
+/// Number of tasks that run: all except Forward and Backward, which take no time here.
 double count_tasks(const casync::TaskGraph& graph) {
   double tasks = 0;
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
@@ -80,7 +80,7 @@ double count_tasks(const casync::TaskGraph& graph) {
   return tasks;
 }
 
-/// Seconds for the work of all tasks alone, in one thread.
+/// Seconds that the codecs and sums of all tasks take in one thread, without the executor.
 double reference_s(const Job& job) {
   replay::Reference reference(job.graph, job.model, job.plan, {.seed = 1});
   return seconds_of([&] {
@@ -105,21 +105,21 @@ void time_overhead(Report& report, const std::string& transport, const std::stri
   const double wall_us = 1e6 * summarise(result.iteration_s).median_s / (tasks / kNodes);
   const double cpu_us = 1e6 * summarise(result.process_cpu_s).median_s / tasks;
   report.add({name, "us/task", wall_us, "allowed", kAllowed_us});
-  if (choice.device) return;  // the host's part alone is not informative
+  if (choice.device) return;  // the host's core time alone says little
   report.add({name, "cpu_us/task", cpu_us, "allowed", kAllowed_us});
   report.add({name, "cpu_us/task", cpu_us, "operations", 1e6 * reference_s(job) / tasks});
 }
 
 // ---------------------------------------------------------------------------------------- link
 
-/// Connections of one rank with all others, as gloo makes them. Ranks stream over them.
+/// Streams between ranks over gloo's own connections.
 class PlainStream {
  public:
   PlainStream(transport::Endpoint& endpoint, const std::string& interface)
       : endpoint_(endpoint), clock_(endpoint), pairs_(connect(interface)) {}
 
-  /// Longest time of any rank, in seconds. Every rank sends `bytes` to rank `to`, and receives as
-  /// many bytes from rank `from` at the same time.
+  /// Sends `bytes` to rank `to` while receiving as many from rank `from`. Returns the longest time
+  /// of any rank, in seconds. Collective.
   double seconds(int to, int from, std::int64_t bytes) {
     constexpr std::int64_t kMessageBytes = 1 << 20;
     const std::int64_t messages = std::max<std::int64_t>(1, bytes / kMessageBytes);
@@ -168,7 +168,7 @@ class PlainStream {
   int next_slot_ = 0;
 };
 
-/// Rates in MB/s each way at every rank, medians over the rounds.
+/// Rates in MB/s that each rank sends (and receives): medians over the rounds.
 struct Rates {
   double ring = 0;       ///< the executor's ring, over our TCP
   double gloo_ring = 0;  ///< the executor's ring, over gloo
@@ -176,7 +176,7 @@ struct Rates {
   double around = 0;     ///< streams from each rank to the next
 };
 
-/// Seconds of the raw ring over one endpoint, and the bytes that each rank sends.
+/// Runs the raw ring over one endpoint. Returns its seconds, and the bytes that each rank sends.
 std::pair<double, std::int64_t> run_ring(transport::Endpoint& endpoint, const Job& job,
                                          bool first) {
   const replay::ReplayResult result =
@@ -185,7 +185,7 @@ std::pair<double, std::int64_t> run_ring(transport::Endpoint& endpoint, const Jo
   return {result.iteration_s.at(0), result.bytes_sent.at(0)};
 }
 
-/// Measures rings and streams in alternation, with the same bytes per rank. Collective.
+/// Measures rings and streams in turns, with the same bytes per rank. Collective.
 Rates measure_link(transport::Endpoint& endpoint, transport::Endpoint& gloo,
                    const Choices& choices) {
   const auto size = static_cast<std::uint32_t>(endpoint.size());
@@ -209,7 +209,7 @@ Rates measure_link(transport::Endpoint& endpoint, transport::Endpoint& gloo,
   return {rate(ring_s), rate(gloo_ring_s), rate(both_ways_s), rate(around_s)};
 }
 
-/// Measures one rank's part, with connections of its own.
+/// Connects one rank, and measures its part.
 Rates measure_link(const transport::JobOptions& options, const Choices& choices) {
   if (options.size < 2 || options.size % 2 != 0) {
     throw io::InputError(
@@ -218,7 +218,7 @@ Rates measure_link(const transport::JobOptions& options, const Choices& choices)
   const auto endpoint = transport::find_transport("tcp").connect(options);
   transport::JobOptions beside = options;
   beside.job += " over gloo";
-  beside.insecure = true;  // the network is used by this job alone
+  beside.insecure = true;  // only this job uses the network
   const auto gloo = transport::find_transport("gloo").connect(beside);
   return measure_link(*endpoint, *gloo, choices);
 }
@@ -275,7 +275,7 @@ void add_wires(Report& report, int ranks) {
 
 // ----------------------------------------------------------------------------------------- run
 
-/// Runs one rank of a job that a launcher started, and measures the link alone.
+/// Runs one rank of a job that a launcher started. Measures only the link.
 int run_rank(const io::Launch& launch, const Choices& choices) {
   if (choices.rendezvous.empty()) {
     throw io::InputError(

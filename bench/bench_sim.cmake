@@ -1,4 +1,4 @@
-# SimGrid (Debian's libsimgrid-dev) is measured beside ours where it is installed.
+# SimGrid (Debian's libsimgrid-dev) is measured, too, if it is installed.
 find_path(SIMGRID_INCLUDE_DIR simgrid/s4u.hpp)
 find_library(SIMGRID_LIBRARY simgrid)
 mark_as_advanced(SIMGRID_INCLUDE_DIR SIMGRID_LIBRARY)

@@ -43,7 +43,7 @@ TaskGraph concurrent(const std::string& topology, std::size_t gradients) {
               .decisions = std::vector<casync::Decision>(gradients, {casync::kRaw, kNodes})});
 }
 
-/// Graph of the same gradients. On a node, each is ready when the previous one is done there.
+/// Graph of the same gradients, each ready on a node once the previous one is synchronised there.
 TaskGraph one_after_the_other(const std::string& topology, std::uint32_t gradients) {
   const casync::Topology& row = casync::find_topology(topology);
   GraphBuilder builder(kNodes);
@@ -77,8 +77,8 @@ costs::Cluster cluster(std::uint32_t nodes = kNodes) {
   return machines;
 }
 
-/// Case that is compared with SimGrid. `port` does not exist in SimGrid, so end times must only
-/// agree in cases in which no two senders send to one receiver at the same time.
+/// Case that is compared with SimGrid. SimGrid has no network like `port`, so end times agree only
+/// in cases where no two nodes send to one receiver at the same time.
 struct Case {
   std::string name;
   sim::Network network = sim::Network::kPort;
@@ -111,7 +111,7 @@ class Benchmark {
                  kBytesPerTask});
   }
 
-  /// Times one run only, since 100 million tasks take a while.
+  /// Times only one run, since 100 million tasks take a while.
   void run_large(const std::string& name, std::size_t gradients) {
     const TaskGraph graph = concurrent("ring", gradients);
     const Case one{.name = name};
@@ -125,9 +125,8 @@ class Benchmark {
                  kBytesPerTask});
   }
 
-  /// Simulates BERT-large over a folded ring of 1024 nodes: gradients of at least 2^20 elements
-  /// have K = N, all others form one bulk group. Reports the largest memory that the process ever
-  /// had.
+  /// Simulates BERT-large over a folded ring of 1024 nodes. Gradients of at least 2^20 elements
+  /// have K = N; all others form one bulk group. Reports the process's peak memory.
   void run_bert_large() {
     constexpr std::uint32_t kManyNodes = 1024;
     constexpr std::int64_t kLarge = 1 << 20;
@@ -191,7 +190,7 @@ struct Choices {
 int run_all(const Choices& choices) {
   if (!choices.json.empty()) io::require_writable(choices.json);
   Benchmark benchmark;
-  benchmark.run_bert_large();  // first, because its memory is that of the process since the start
+  benchmark.run_bert_large();  // first, because it reports peak memory
   benchmark.run({.name = "port.ring64x40"}, one_after_the_other("ring", 40));
   benchmark.run({.name = "port.ps64x40", .same_end = false}, one_after_the_other("ps", 40));
   {

@@ -24,7 +24,7 @@ class Library {
   void* handle_;
 };
 
-/// zstd.h: level 1, the fastest that still codes entropies.
+/// zstd (zstd.h) at level 1, the fastest with entropy coding.
 Compressor zstd(const Library& library) {
   auto* const compress =
       library.function<std::size_t(void*, std::size_t, const void*, std::size_t, int)>(
@@ -35,14 +35,14 @@ Compressor zstd(const Library& library) {
   return {"zstd",
           [=](const void* from, std::size_t bytes, int, void* to, std::size_t room) {
             const std::size_t made = compress(to, room, from, bytes, 1);
-            return made > room ? 0 : made;  // error codes are the largest numbers
+            return made > room ? 0 : made;  // error codes are larger than any size
           },
           [=](const void* from, std::size_t compressed, void* to, std::size_t bytes) {
             return decompress(to, bytes, from, compressed) == bytes;
           }};
 }
 
-/// lz4.h: the default, acceleration 1.
+/// lz4 (lz4.h) with the default, acceleration 1.
 Compressor lz4(const Library& library) {
   auto* const compress =
       library.function<int(const char*, char*, int, int)>("LZ4_compress_default");
@@ -61,7 +61,7 @@ Compressor lz4(const Library& library) {
           }};
 }
 
-/// blosc2.h: level 1 of its own codec, bytes of numbers shuffled apart; one thread, its default.
+/// blosc2 (blosc2.h) with its own codec at level 1, shuffled bytes, and one thread, its default.
 Compressor blosc2(const Library& library) {
   library.function<void()>("blosc2_init")();
   using Size = std::int32_t;

@@ -7,10 +7,10 @@
 
 namespace hipress::bench {
 
-/// General compressor of bytes on one core, from a library of others.
+/// Compressor of bytes, which runs on one core, from another project's library.
 struct Compressor {
   std::string name;
-  /// Compresses `bytes` of numbers of `width` bytes into `room` bytes; 0: there is not enough room.
+  /// Compresses numbers of `width` bytes each. Returns the size; 0 if `room` bytes are too few.
   std::function<std::size_t(const void* from, std::size_t bytes, int width, void* to,
                             std::size_t room)>
       compress;
@@ -19,8 +19,8 @@ struct Compressor {
       decompress;
 };
 
-/// Compressors zstd, lz4 and blosc2, if this machine has their shared libraries, which the build
-/// does not need. Adds each missing one to `skipped`, with the Debian package that has it.
+/// Loads zstd, lz4 and blosc2, if this machine has their shared libraries; the build does not need
+/// them. Adds a line to `skipped` for each missing one, with the package that provides it.
 std::vector<Compressor> compressors(std::vector<std::string>& skipped);
 
 }  // namespace hipress::bench

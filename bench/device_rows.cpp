@@ -26,7 +26,7 @@ using runtime::Device;
 using runtime::Stream;
 
 constexpr int kBurst = 8;
-/// Elements of all slices that are coded in turn, together: more than a last-level cache holds.
+/// Total elements of the slices that are coded in turn: more than a last-level cache holds.
 constexpr std::int64_t kCold = std::int64_t{1} << 26;
 constexpr Stream kStream = Stream::kOwnCodec;
 
@@ -41,8 +41,8 @@ std::string size_name(std::int64_t elements) {
   return power ? fmt::format("2^{}", bits) : fmt::format("{}", elements);
 }
 
-/// Device memory that measurements use one after the other, because a device frees no memory before
-/// it ends.
+/// A block of device memory that measurements reuse, because a device frees memory only when it
+/// ends.
 class Arena {
  public:
   explicit Arena(Device& device) : device_(device) {
@@ -78,7 +78,7 @@ class DeviceBench {
 
   void run(bool with_staged) {
     std::vector<std::int64_t> sizes = options_.elements;
-    std::ranges::sort(sizes, std::greater());  // the largest size allocates the memory that all use
+    std::ranges::sort(sizes, std::greater());  // the largest size allocates memory for all
     for (const std::int64_t elements : sizes) time_size(elements, with_staged);
     if (report_.empty() && options_.only.empty()) {
       throw io::RunError(fmt::format(
@@ -150,7 +150,7 @@ class DeviceBench {
     const std::string name = name_of(row, operation, elements);
     if (!asked(name)) return;
     const double rate = static_cast<double>(bytes_of(elements)) / seconds() / 1e9;
-    // A copy reads and writes: it moves 8 bytes for an fp32 element.
+    // A copy reads and writes 4 bytes per fp32 element, so it moves 8.
     if (traffic > 0) {
       report_.add({name, "GB/s", rate, "traffic_floor", copy_Bps_ / 1e9 * 8 / traffic});
     }
@@ -177,8 +177,8 @@ class DeviceBench {
         [&] { return median_s([&](int) { slices.decode(DecodeMode::kAdd, kStream); }); });
   }
 
-  /// Times a staged codec on a matrix that is as square as powers of two allow. Two steps count as
-  /// one, because a codec may alternate between two kinds of steps.
+  /// Times a staged codec on a matrix that is as square as powers of two allow. Averages over two
+  /// steps, because a codec may alternate between two kinds of steps.
   void time_staged(const kernels::AlgorithmRow& row, std::int64_t elements) {
     const auto codec = device_.codec(std::string(row.name));
     std::int64_t rows = 1;
@@ -211,7 +211,7 @@ class DeviceBench {
 
   // ------------------------------------------------------------------------------- launches
 
-  /// Times casts of 64 elements, whose time is that of a launch.
+  /// Times casts of 64 elements, which take the time of a launch.
   void time_launches() {
     constexpr std::int64_t kElements = 64;
     const auto codec = device_.codec("bf16");
@@ -243,11 +243,11 @@ class DeviceBench {
     return summarise(std::move(all)).median_s;
   }
 
-  /// Overlap factor of `work`: its time while `other` is under way, over its time alone. None if
-  /// `other` ended first.
+  /// Overlap factor of `work`: its time while `other` runs, over its time alone. Empty if `other`
+  /// ended first.
   std::optional<double> factor(const Work& work, const Work& other) {
     std::vector<double> factors;
-    // A stream takes about 1000 launches without waiting. Only one launch of long work is timed.
+    // A stream takes about 1000 launches without waiting, so only one launch of long work is timed.
     const int count = work.once_s > 1e-3 ? 1 : kBurst;
     const runtime::Event done = device_.make_event(), over = device_.make_event();
     for (int trial = 0; trial < options_.bursts; ++trial) {
@@ -265,8 +265,7 @@ class DeviceBench {
     return summarise(std::move(factors)).median_s;
   }
 
-  /// Adds the classes of computation, which never run at the same time: a model's computation has
-  /// one stream.
+  /// Adds the classes of computation. They share one stream, as in a model, so they do not overlap.
   void add_computation(float* matrices, std::int64_t n, std::vector<Work>& works) {
     for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
       const auto what = static_cast<models::ComputeClass>(i);
@@ -320,8 +319,8 @@ class DeviceBench {
     device_.drain();
   }
 
-  /// Measures steps, and simulates them with factors that are measured here, as hipress-profile
-  /// does.
+  /// Measures steps, and compares them with simulations that use overlap factors measured here, as
+  /// hipress-profile does.
   void time_steps() {
     profiler::Options options{.algorithms = {"onebit"}, .timeout_s = options_.timeout_s};
     options.overlap = {.rows = options_.rows, .elements = options_.overlap_elements};

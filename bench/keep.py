@@ -4,8 +4,8 @@
     bench/keep.py RESULT.json... [--output FOLDER]
 
 RESULT.json is a file that a benchmark or a validation wrote with --json. A series of numbers becomes its count, median and 10th and
-90th percentile, a curve of losses its last value. The first lines, which begin with #, have the machine, the date and the summary
-of all cases. Exit status 2 if a file is not such a result.
+90th percentile, a curve of losses its last value. The first lines begin with # and have the machine, the date and the summary of
+all cases. The exit status is 2 if a file is not such a result.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def flat(value, name: str = "") -> dict[str, str]:
         return found
     if not isinstance(value, list):
         return {name: text(value)}
-    if value and all(isinstance(one, dict) for one in value):  # variants, each with its own series
+    if value and all(isinstance(one, dict) for one in value):  # variants, each with series of its own
         found = {}
         for one in value:
             kind = "_".join(text(part) for part in one.values() if not isinstance(part, (list, dict)))

@@ -12,25 +12,25 @@
 
 #include "io/file.hpp"
 
-/// Common code of the benchmarks: timing a subject together with its reference, and printing and
-/// writing the results.
+/// Common code of the benchmarks. It times a subject together with its reference, and prints and
+/// writes the results.
 namespace hipress::bench {
 
 /// Limits of a comparison.
 struct TimingOptions {
-  int least_rounds = 5;   ///< in each round, subject and reference are timed once each
+  int least_rounds = 5;   ///< in each round, subject and reference are timed once
   int most_rounds = 50;   ///< more rounds give a steadier median
-  double budget_s = 2.0;  ///< rounds end when this time is spent and least_rounds are done
+  double budget_s = 2.0;  ///< after least_rounds, rounds end once this time is spent
 };
 
-/// Seconds of one call: median over the rounds, and the fastest.
+/// Seconds per call: the median over the rounds, and the minimum.
 struct Timing {
   double median_s = 0;
   double fastest_s = 0;
 };
 
-/// Times of a subject and a reference, which alternate in one run, so that frequency, temperature
-/// and other programs affect both alike.
+/// Times of a subject and its reference. They alternate in one run, so that clock frequency,
+/// temperature and other programs affect both alike.
 struct PairedTiming {
   Timing subject;
   Timing reference;
@@ -66,8 +66,8 @@ inline PairedTiming compare(const auto& subject, const auto& reference,
   return {summarise(std::move(subject_s)), summarise(std::move(reference_s))};
 }
 
-/// One line of a benchmark's result. `value` is ours and `reference` was measured in the same run,
-/// both in units of `metric`; the ratio is ours over the reference.
+/// One line of a benchmark's result. `value` is ours. `reference` was measured in the same run or
+/// is a goal. Both are in units of `metric`; the ratio is value over reference.
 struct Row {
   std::string name;  ///< "onebit.encode"
   std::string metric;
@@ -76,7 +76,7 @@ struct Row {
   double reference = 0;
 };
 
-/// Machine on which the numbers were measured: processor, logical cores, compiler, kind of build.
+/// Description of this machine and program: processor, logical cores, compiler, kind of build.
 inline nlohmann::json machine() {
   std::string processor = "unknown";
   std::ifstream cpuinfo("/proc/cpuinfo");
@@ -97,8 +97,7 @@ inline nlohmann::json machine() {
           {"build", build}};
 }
 
-/// Collects rows. Prints each row as a line of a table when it is added, so that a long run shows
-/// its progress.
+/// Collects rows. Prints each row when it is added, so that a long run shows its progress.
 class Report {
  public:
   void add(Row row) {
@@ -130,7 +129,7 @@ class Report {
     return {{"machine", machine()}, {"rows", std::move(rows)}};
   }
 
-  /// Writes json() to `path`. An empty path, that of a run without --json, writes nothing.
+  /// Writes json() to `path`, unless the path is empty (no --json).
   void write(const std::string& path) const {
     if (path.empty()) return;
     io::write_file(path, [&](std::ostream& out) { out << json().dump(2) << '\n'; });

@@ -13,7 +13,7 @@ using casync::Kind;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Times of microseconds need more precision than SimGrid's default of 1e-5 s.
+/// Sets the model and the precision: SimGrid's default of 1e-5 s is too coarse for microseconds.
 void configure() {
   for (const char* setting :
        {"network/model:CM02", "network/bandwidth-factor:1", "network/latency-factor:1",
@@ -65,7 +65,7 @@ class Loop : public SimGridLoop {
     std::deque<TaskId> waiting;
   };
 
-  /// Message under way. SimGrid requires that its activities are kept until they are over.
+  /// A message that is being sent. SimGrid's activities must be kept until they end.
   struct Slot {
     s4u::CommPtr comm;
     TaskId send = 0;
@@ -78,7 +78,7 @@ class Loop : public SimGridLoop {
 
   void finish_activity(std::uint32_t slot) {
     finish_send(slots_[slot].send);
-    free_.push_back(slot);  // not earlier: its activity is in use until here
+    free_.push_back(slot);  // not earlier, since its activity is in use until here
   }
 
   std::uint32_t take_slot() {

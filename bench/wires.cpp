@@ -38,7 +38,7 @@ std::byte byte_of(int from, std::size_t message, std::size_t i) {
                                 i / 256);
 }
 
-/// Messages of one size from each rank to every other rank, all sent at once.
+/// Exchange of messages of one size, which each rank sends to every other rank at once.
 class AllToAll {
  public:
   AllToAll(Endpoint& endpoint, std::size_t bytes, int messages)
@@ -101,8 +101,8 @@ class AllToAll {
   std::unique_ptr<transport::Exchange> exchange_;
 };
 
-/// Exchange of 64 bytes that go from rank 0 to rank 1 and back repeatedly; each arrival sends the
-/// next message.
+/// Exchange of a message of 64 bytes that goes from rank 0 to rank 1 and back repeatedly. Each
+/// arrival triggers the next message.
 class PingPong {
  public:
   PingPong(Endpoint& endpoint, int trips) : rank_(endpoint.rank()), trips_(trips) {
@@ -140,12 +140,12 @@ class PingPong {
   std::unique_ptr<transport::Exchange> exchange_;
 };
 
-/// Results of rank 0 in each round.
+/// Results of rank 0, by round.
 struct Samples {
   std::vector<double> byte_ns, message_us, latency_us, reduce_rate, reduce_ns;
 };
 
-/// Rank of one transport. All ranks run a round together, on request.
+/// A rank of one transport. All ranks run each round together.
 class Rank {
  public:
   Rank(Endpoint& endpoint, const WireLoad& load)
@@ -182,7 +182,7 @@ class Rank {
   }
 
  private:
-  /// Core time of the process, with all ranks, until all are done.
+  /// Core time that the process, with all its ranks, spends until all have done the work.
   double cpu_s(const auto& work) {
     endpoint_.all_gather("begin");
     const double before = process_cpu_s();
@@ -210,7 +210,7 @@ class Rank {
   const WireLoad load_;
 };
 
-/// Ranks of one transport, which wait for their turn.
+/// All ranks of one transport. They wait for the transport's turn.
 class Job {
  public:
   Job(const std::string& transport, int ranks, const WireLoad& load) {

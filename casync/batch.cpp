@@ -8,14 +8,14 @@ namespace {
 
 using Edge = std::pair<TaskId, TaskId>;
 
-/// A task that may be batched, with the criteria of batches. Candidates of one form are sorted in
-/// the order of service, which is the same on every node of a cluster that can be folded.
+/// A task that may be batched, with the properties that determine its batch. Candidates of one form
+/// are sorted in the order of service, which is the same on all nodes if the graph can be folded.
 struct Candidate {
   std::uint32_t representative;
   std::uint32_t depth;
   Kind kind;
   std::int8_t algorithm;
-  /// Separates Decodes that add or gather from those that overwrite, as their costs differ.
+  /// Flags of a Decode that adds or gathers: its costs differ from those of one that overwrites.
   TaskFlags decodes;
   Picoseconds ready;
   std::uint32_t gradient;
@@ -74,7 +74,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
   return found;
 }
 
-/// Per task, the leader of its batch.
+/// Forms batches. Returns each task's leader; kNoIndex for leaders and single tasks.
 std::vector<TaskId> choose_leaders(GraphBuilder& builder, const Aggregation& rule,
                                    const std::vector<Candidate>& candidates) {
   std::vector<TaskId> leader(builder.size(), kNoIndex);

@@ -10,11 +10,11 @@ struct Model;
 
 namespace hipress::casync {
 
-/// CPU load and memory traffic of computing tasks on their host, at full speed.
+/// CPU load and memory traffic that a rank's computation causes on its host, at full speed.
 struct Computing {
-  /// Number of threads of a rank. With 0, computation occupies nothing that others need.
+  /// Number of threads with which a rank computes. 0: computation takes no cores.
   int threads = 0;
-  /// Mean number of cores in use; at most `threads`.
+  /// Mean number of cores in use during Forward, Backward and Steps tasks; at most `threads`.
   double forward = 0, backward = 0, steps = 0;
   /// Cores of the Backward task that completes each gradient; empty: `backward` for all.
   std::vector<double> of_gradients = {};
@@ -32,7 +32,7 @@ struct Computing {
 /// Granularity of Backward tasks: one gradient each, or several.
 enum class BackwardTasks : std::uint8_t { kOfGradients, kOfSeveral };
 
-/// Load of one rank that trains the model. `of_gradients` stays empty with kOfSeveral.
+/// Load of one rank that trains the model. With kOfSeveral, Computing::of_gradients stays empty.
 Computing computing_of(const models::Model& model, BackwardTasks tasks);
 
 }  // namespace hipress::casync

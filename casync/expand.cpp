@@ -12,7 +12,7 @@
 namespace hipress::casync {
 namespace {
 
-/// A part of Forward on every node.
+/// A part of the forward pass, on every node.
 struct ForwardStep {
   std::uint32_t gradient = 0;
   Picoseconds length{};
@@ -22,8 +22,8 @@ std::vector<ForwardStep> whole_forward(const models::Model& model) {
   return {{0, from_seconds(models::before_backward_s(model))}};
 }
 
-/// One part of Forward per gradient, the last of backward first. The last part includes further
-/// micro-steps. Lengths are differences of rounded times, so that they add up.
+/// One part of Forward per gradient, in the reverse order of backward. The last part includes
+/// further micro-steps. Lengths are differences of rounded times, so their sum is exact.
 std::vector<ForwardStep> forward_by_gradient(const models::Model& model) {
   std::vector<std::uint32_t> order = backward_order(model);
   if (order.empty()) return whole_forward(model);
@@ -59,14 +59,14 @@ bool fills_slice(const Task& task) {
 
 /// Adds period after period of the schedule to a graph.
 ///
-/// With several GPUs per node and several steps per period, the GPUs of a node average every step:
-/// each unit is reduced and broadcast within the node. Nodes then synchronise the change of their
-/// weights. That change is equal on a node's GPUs, so each GPU takes its share without a further
-/// reduction, and a LocalBroadcast after the synchronisation gives them all of it.
+/// With several GPUs per node and several steps per period, the GPUs of a node average in every
+/// step: each unit is reduced and broadcast within the node. Nodes synchronise the changes of their
+/// weights. These are equal on a node's GPUs, so each GPU takes its share without a further
+/// reduction. After the synchronisation, a LocalBroadcast gives every GPU the whole result.
 class Expansion {
  public:
-  /// `lasts`: the schedule goes on, so synchronisations may begin in one period and be awaited in
-  /// the next.
+  /// `lasts`: true if several periods follow, so that a synchronisation may begin in one and be
+  /// awaited in the next.
   Expansion(const models::Model& model, const Plan& plan, bool lasts, Folding folding)
       : model_(model),
         plan_(plan),
@@ -135,11 +135,11 @@ class Expansion {
     sends_ = values_;
   }
 
-  /// Nodes whose tasks are added; in a folded graph, the first stands for all.
+  /// Number of nodes whose tasks are added. In a folded graph, the first node stands for all.
   std::uint32_t representatives() const { return builder_.folded() ? 1 : plan_.nodes; }
   std::uint32_t nodes_per_representative() const { return plan_.nodes / representatives(); }
 
-  /// Records for each step which parts begin their synchronisation there, and which are awaited.
+  /// Records which parts begin their synchronisation in each step, and which are awaited there.
   void read_timetable() {
     const Timetable& table = layout_.timetable;
     begins_.resize(table.steps);
@@ -163,7 +163,7 @@ class Expansion {
     return id;
   }
 
-  /// Steps without communication, as one task.
+  /// Adds the steps without communication, as one task per node.
   void add_plain_steps() {
     if (plain_steps_ == 0) return;
     const Picoseconds step =
@@ -211,7 +211,7 @@ class Expansion {
     }
   }
 
-  /// One Forward task for each awaited gradient; it includes the computation up to the next one.
+  /// Adds a Forward task for each awaited gradient. It includes the computation up to the next one.
   void add_forward(std::uint32_t step, std::uint32_t node) {
     TaskId last = kNoIndex;
     for (const ForwardStep& part : forward_) {
@@ -222,8 +222,8 @@ class Expansion {
     }
   }
 
-  /// One Backward task for each gradient whose synchronisation begins; it includes the computation
-  /// before it.
+  /// Adds a Backward task for each gradient whose synchronisation begins. It includes the
+  /// computation since the last one.
   void add_backward(std::uint32_t step, std::uint32_t node,
                     const std::vector<std::uint32_t>& order) {
     Picoseconds reached{0};
@@ -241,14 +241,14 @@ class Expansion {
     }
   }
 
-  /// Enters the task at its node's place in `tasks`; in a folded graph, at all places.
+  /// Sets the entry of the task's node in `tasks`; in a folded graph, the entries of all nodes.
   void on_its_nodes(std::uint32_t node, TaskId id, std::vector<TaskId>& tasks) const {
     tasks.resize(plan_.nodes);
     std::fill_n(tasks.begin() + node, nodes_per_representative(), id);
   }
 
-  /// The forward pass waits for the parts that this step awaits. The backward pass of a part that
-  /// begins waits until the node has sent the values that it overwrites.
+  /// Makes the forward pass wait for the parts that this step awaits. Makes the backward pass of a
+  /// part whose synchronisation begins wait until the node has sent the values that it overwrites.
   void wait_for_earlier(std::uint32_t step) {
     for (std::uint32_t gradient = 0; gradient < layout_.gradients; ++gradient) {
       const std::uint32_t unit = layout_.unit_of[gradient];
@@ -267,7 +267,7 @@ class Expansion {
     }
   }
 
-  /// A gradient's forward pass waits for its mean over the node's GPUs, if there was a step before.
+  /// Makes a gradient's forward pass wait for the last mean over the node's GPUs, if any.
   void wait_for_nodes(std::uint32_t unit, std::uint32_t gradient) {
     for (std::uint32_t node = 0; node < representatives(); ++node) {
       const TaskId end = in_nodes_[unit][node];
@@ -285,7 +285,7 @@ class Expansion {
     }
   }
 
-  /// Per node, the task after which the unit's values are complete.
+  /// Per node, the task after which all its GPUs have the unit's mean over them.
   std::vector<TaskId> averaged(std::uint32_t unit) const {
     std::vector<TaskId> ready;
     for (const TaskId all : in_nodes_[unit]) {
@@ -303,14 +303,14 @@ class Expansion {
             .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
             .root = plan_.root,
             .rails = plan_.rails,
-            // Executors of a graph widen all gradients to fp32.
+            // In the executor, gradients of any type are widened to fp32.
             .as_stored = !runs_ &&
                          is_stored_as(what, model_, algorithm_at(plan_.algorithms, what.algorithm)),
             .ready = shared_out(unit)};
   }
 
-  /// Per node, the task after which synchronisation between nodes can start: with several GPUs,
-  /// once each GPU has its share of the sum.
+  /// Per node, the task after which synchronisation between nodes can start. With several GPUs,
+  /// each GPU then has its share of the sum.
   std::vector<TaskId> shared_out(std::uint32_t unit) {
     if (averages_in_nodes_) return averaged(unit);
     std::vector<TaskId> ready = ready_of(unit);
@@ -324,8 +324,8 @@ class Expansion {
     return ready;
   }
 
-  /// Averages a unit by its factors. On every node, one Encode per stage makes a factor, after the
-  /// mean of the factor before it. A Decode follows the last mean. Factors travel like raw values.
+  /// Averages a unit by its factors. On every node, an Encode makes each stage's factor after the
+  /// mean of the previous one. A Decode follows the last mean. Factors travel like raw values.
   void average_factors(std::uint32_t unit) {
     const Unit& what = layout_.units[unit];
     if (keeps_ends_) sends_[unit].assign(plan_.nodes, {});
@@ -391,9 +391,8 @@ class Expansion {
         factor, node, layout_.units[factor].elements * static_cast<std::int64_t>(sizeof(float)));
   }
 
-  /// Averages a factor. Returns, for each representative, the tasks after which the mean is
-  /// complete and its sums are no longer read. In a folded graph the tasks of other nodes stand for
-  /// the first node's tasks of other partitions.
+  /// Averages a factor. Returns, for each representative, the tasks after which it has the mean. In
+  /// a folded graph, other nodes' tasks stand for the first node's tasks of other partitions.
   std::vector<std::vector<TaskId>> average(std::uint32_t factor, const UnitWork& work) {
     const TaskId first = builder_.size();
     const std::size_t first_edge = builder_.edges().size();
@@ -432,8 +431,8 @@ class Expansion {
     return sums;
   }
 
-  /// Broadcasts the complete mean to each node's GPUs. In a folded graph the tasks of other nodes
-  /// stand for the first node's tasks of other partitions.
+  /// Broadcasts the complete mean to each node's GPUs. In a folded graph, other nodes' tasks stand
+  /// for the first node's tasks of other partitions.
   void broadcast(std::uint32_t unit, const UnitWork& work) {
     std::vector<std::vector<TaskId>>& values = values_[unit];
     for (std::uint32_t representative = 0; representative < representatives(); ++representative) {
@@ -482,7 +481,7 @@ class Expansion {
     }
   }
 
-  /// Per node, the tasks that write a unit's mean, and those that read it last.
+  /// Per node, the last tasks that write a unit's mean, and the Sends.
   struct Ends {
     std::vector<std::vector<TaskId>> values, sends;
   };
@@ -521,8 +520,8 @@ class Expansion {
   GraphBuilder builder_;
   bool runs_ = false;                          // the executor runs the graph
   bool sorted_ = true;                         // ids are a topological order
-  bool keeps_ends_ = false;                    // ends_ are kept for later steps
-  bool averages_in_nodes_ = false;             // in every step, each node averages over its GPUs
+  bool keeps_ends_ = false;                    // values_ and sends_ are kept for later steps
+  bool averages_in_nodes_ = false;             // each node averages over its GPUs in every step
   std::vector<std::vector<TaskId>> in_nodes_;  // per unit and representative: the last mean over
                                                // its GPUs
   std::int64_t plain_steps_ = 0;               // number of plain steps still to be added
@@ -551,8 +550,8 @@ TaskGraph sharded(const models::Model& model, const Plan& plan, int steps, Foldi
   return expand_sharded(model, plan, make_layout(model, plan), steps, folding);
 }
 
-/// The graph to run of one step whose shards travel in messages. Throws std::invalid_argument for a
-/// library's collectives, and for several micro-steps.
+/// The graph to run for one step whose shards travel in messages. Throws std::invalid_argument for
+/// a library's collectives, and for several micro-steps.
 TaskGraph sharded_to_run(const models::Model& model, const Plan& plan) {
   const std::string schedule = "schedule " + plan.schedule.text();
   if (!plan.shards_in_messages()) {

@@ -13,7 +13,7 @@ std::int64_t slice_length(const Unit& unit, SliceLength length) {
   return slice(unit.elements, unit.slices(), k).elements;
 }
 
-/// Units that travel.
+/// Units that are sent: gradients and groups, or their factors.
 std::vector<std::uint32_t> transferred(const Layout& layout) {
   std::vector<std::uint32_t> units;
   for (const std::uint32_t index : layout.order) {
@@ -28,7 +28,7 @@ std::string describe(const Layout& layout, std::uint32_t unit) {
                                : "gradient " + io::quote(layout.units[unit].name);
 }
 
-/// Number of tasks: per layer two passes, its gathers and its reduction, each between Joins.
+/// Number of tasks. A layer has two passes, and gathers and a reduction, each between Joins.
 double tasks_in_messages(const Layout& layout, double nodes) {
   double tasks = nodes * 2 * static_cast<double>(layout.order.size());
   for (const Unit& unit : layout.units) {
@@ -47,7 +47,7 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
     return {Foldability::kImpossible,
             "shards travel by " + plan.shards_by + ", each from the node that has it"};
   }
-  // In a sharded schedule all groups of collectives are alike, and all other tasks are local to a
+  // In a sharded schedule, all groups run the same collectives, and all other tasks are local to a
   // node.
   if (layout.timetable.sharding) return verdict;
   for (const std::uint32_t index : transferred(layout)) {
@@ -115,7 +115,7 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
     if (layout.is_group(index)) tasks += nodes;  // Joins
     if (plan.gpus_per_node == 1) continue;
     if (!layout.timetable.is_uniform()) {
-      tasks += nodes;                               // LocalBroadcast, and in every step
+      tasks += nodes;                               // LocalBroadcast; besides, in every step:
       tasks += 3 * nodes * layout.timetable.steps;  // Join, LocalReduce and LocalBroadcast
       continue;
     }

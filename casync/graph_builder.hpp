@@ -29,27 +29,27 @@ class GraphBuilder {
         first_group_(first_group),
         folded_(folding == Folding::kFolded),
         most_(most) {}
-  /// Makes tasks name their buffers. Call it before the first add().
+  /// Makes the graph record the buffers of tasks. Call it before the first add().
   void name_operands() { named_ = true; }
   /// Appends a task; its id is the number of tasks added before it. Throws std::invalid_argument if
   /// there are kMaxTasks.
   TaskId add(const Task& task, const Operands& operands = {});
-  // The next functions do nothing and return kNoIndex unless name_operands() was called.
+  // Without name_operands(), the next functions do nothing and return kNoIndex.
   /// The buffer of a task's slice: (gradient, partition) on its node.
   std::uint32_t slice_of(const Task& task, std::int64_t bytes);
-  /// The buffer of a whole factor on a node. Slices that slice_of() makes afterwards are its parts.
+  /// The buffer of a whole factor on a node. slice_of() then makes parts of it.
   std::uint32_t factor(std::uint32_t unit, std::uint32_t node, std::int64_t bytes);
   /// The buffer of a new message on a node.
   std::uint32_t message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);
-  /// The buffer on a node for one message of every node, each of at most `bytes`. The message of
-  /// rank r is gathered_part(…, r).
+  /// A node's buffer for one message from every rank, each of at most `bytes`. The part for the
+  /// message of rank r is gathered_part(…, r).
   std::uint32_t gathered(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);
   std::uint32_t gathered_part(std::uint32_t gathered, std::uint32_t rank) const {
     return named_ ? gathered + 1 + rank : kNoIndex;
   }
   /// The buffer that a task writes.
   std::uint32_t written_by(TaskId id) const { return named_ ? operands_[id].writes : kNoIndex; }
-  /// `after` waits for `before`. Throws std::invalid_argument if there are kMaxTasks edges.
+  /// Makes `after` wait for `before`. Throws std::invalid_argument if there are kMaxTasks edges.
   void edge(TaskId before, TaskId after);
   std::uint32_t nodes() const { return nodes_; }
   bool folded() const { return folded_; }
@@ -60,8 +60,8 @@ class GraphBuilder {
   Task& task(TaskId id) { return tasks_[id]; }
   /// All edges in the order in which they were added.
   std::span<const std::pair<TaskId, TaskId>> edges() const { return edges_; }
-  /// Renumbers the tasks after a rewrite so that ids are a topological order again; among tasks
-  /// that are ready, the lowest old id comes first. Throws std::invalid_argument for a cycle.
+  /// Renumbers the tasks after a rewrite so that ids are a topological order again. Among tasks
+  /// that may come next, the lowest old id does. Throws std::invalid_argument for a cycle.
   void sort();
   /// Builds the graph and leaves the builder empty.
   TaskGraph build() &&;

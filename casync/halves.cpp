@@ -3,8 +3,8 @@
 namespace hipress::casync {
 namespace {
 
-/// Calls `half` with each partition and its number; in a folded graph, only with those that are
-/// expanded.
+/// Calls `half` with each partition and its number. In a folded graph, skips partitions that are
+/// not expanded.
 template <class Half>
 void for_partitions(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
                     const Half& half) {

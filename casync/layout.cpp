@@ -118,8 +118,8 @@ class LayoutMaker {
 
   bool shards_in_messages() const { return is_sharded() && plan_.shards_in_messages(); }
 
-  /// Topology of reductions. Codecs other than half precision encode once at the source, never on
-  /// the way.
+  /// Topology of reductions. Codecs other than half precision encode only at the source, and after
+  /// the first of two levels.
   const Topology& reduction_of(const Algorithm* algorithm) const {
     const bool once = algorithm != nullptr && !algorithm->half_precision;
     const std::uint32_t shards = layout_.timetable.sharding->shards(plan_.nodes);
@@ -128,7 +128,7 @@ class LayoutMaker {
     return find_topology(shards_by, Operation::kReduceScatter);
   }
 
-  /// Adds units for the parameters of each part: one per gather.
+  /// Adds a unit for each gather of a part's parameters.
   void add_parameters() {
     const Sharding& sharding = *layout_.timetable.sharding;
     const std::uint32_t all = sharding.shards(plan_.nodes);
@@ -155,8 +155,8 @@ class LayoutMaker {
     }
   }
 
-  /// True if a collective sends the gradient's shards as they are stored, in half precision. In
-  /// other plans they are cast first.
+  /// True if a library's collective sends the gradient's shards in half precision as they are
+  /// stored. In messages, they are cast first.
   bool is_stored_so(const models::Gradient& gradient, const Algorithm* algorithm) const {
     return is_sharded() && !plan_.shards_in_messages() && algorithm != nullptr &&
            algorithm->half_precision && gradient.dtype != models::Dtype::kFloat32;
@@ -214,10 +214,11 @@ class LayoutMaker {
     }
   }
 
-  /// Gives one algorithm to a layer with gradients of several types. Gradients that would be sent
-  /// as they are stored take the algorithm of the other gradients, in half precision or raw. In
-  /// messages, all are sent raw, since a cast to the type of one gradient would change the values
-  /// of the others.
+  /// Gives one algorithm to a layer with gradients of several types. Gradients that are stored in
+  /// half precision, and sent raw or in half precision, take the algorithm of the layer's other
+  /// gradients if that is half precision or raw; in messages only if it is raw, since a cast to one
+  /// type would change the values of the others. Without other gradients, they are sent raw if
+  /// their algorithms differ.
   void send_types_alike(const std::vector<std::uint32_t>& part) {
     const auto is_stored = [&](std::uint32_t g) {
       const Algorithm* const algorithm = algorithm_of(plan_.decisions[g].algorithm);
@@ -337,10 +338,10 @@ class LayoutMaker {
 
   std::uint32_t part_of(std::uint32_t g) const { return layout_.timetable.part_of[g]; }
 
-  /// Groups by Plan::bulk within each part: gradients of different steps never share a group.
+  /// Forms groups by Plan::bulk within each part: gradients of different steps cannot share one.
   void group_by_rule() {
-    std::vector<std::vector<std::uint32_t>> left;  // gradients that no group made by hand holds,
-                                                   // part by part
+    std::vector<std::vector<std::uint32_t>> left;  // gradients outside groups made by hand, per
+                                                   // part
     for (const std::uint32_t g : order_) {
       if (layout_.units[g].members.empty()) continue;
       left.resize(std::max<std::size_t>(left.size(), part_of(g) + 1));
@@ -364,7 +365,7 @@ class LayoutMaker {
     for (std::vector<std::uint32_t>& members : groups) close(std::move(members));
   }
 
-  /// Closes a bulk group; a single gradient becomes a unit of its own instead.
+  /// Closes a bulk group. A group of one gradient becomes that gradient's unit instead.
   void close(std::vector<std::uint32_t> members) {
     std::sort(members.begin(), members.end(),
               [&](std::uint32_t a, std::uint32_t b) { return position_[a] < position_[b]; });
@@ -375,7 +376,7 @@ class LayoutMaker {
     }
   }
 
-  /// Adds groups in order of completion. Last members are distinct, so the order is strict.
+  /// Adds groups in the order of completion, which is strict: their last members differ.
   void add_groups() {
     std::sort(groups_.begin(), groups_.end(), [&](const auto& a, const auto& b) {
       return position_[a.back()] < position_[b.back()];

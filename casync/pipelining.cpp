@@ -6,12 +6,12 @@
 namespace hipress::casync {
 namespace {
 
-/// A task and its phase.
+/// A task with its phase.
 struct Placed {
   std::uint32_t representative;
   std::uint32_t place;  ///< index of its unit in Layout::order
   std::uint32_t depth;
-  bool transfers;  ///< it is a transfer, which follows the codec tasks of its depth
+  bool transfers;  ///< a transfer, in the phase after the codec tasks of its depth
   TaskId id;
 
   auto phase() const { return std::tie(representative, place, depth, transfers); }
@@ -23,7 +23,7 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
   for (std::uint32_t i = 0; i < layout.order.size(); ++i) place[layout.order[i]] = i;
   const auto owner = [&](TaskId id) { return layout.owner(builder.task(id).gradient); };
   std::vector<std::uint32_t> depth(builder.size() - first, 1);
-  // Edges into a task precede edges into later tasks, so depths of predecessors are final.
+  // Edges into a task come before edges into later tasks, so the depths of predecessors are final.
   for (const auto& [before, after] : builder.edges()) {
     if (before < first || is_computation(builder.task(before))) continue;
     if (owner(before) != owner(after)) continue;
@@ -47,8 +47,8 @@ std::vector<Placed> placed_tasks(const GraphBuilder& builder, const Layout& layo
 
 void remove_pipelining(GraphBuilder& builder, const Layout& layout, TaskId first) {
   const std::vector<Placed> tasks = placed_tasks(builder, layout, first);
-  auto previous = tasks.end();  // where the phase before this one begins
-  TaskId gate = 0;              // the Join of the phases before this one
+  auto previous = tasks.end();  // beginning of the previous phase
+  TaskId gate = 0;              // the Join after the phases before `previous`
   for (auto begin = tasks.begin(); begin != tasks.end();) {
     const auto end = std::find_if(
         begin, tasks.end(), [&](const Placed& task) { return task.phase() != begin->phase(); });
@@ -63,7 +63,7 @@ void remove_pipelining(GraphBuilder& builder, const Layout& layout, TaskId first
       if (has_gate) builder.edge(gate, join);
       for (auto task = previous; task != begin; ++task) builder.edge(task->id, join);
       for (auto task = begin; task != end; ++task) {
-        // A Recv marks an arrival, which its receiver's phases do not delay.
+        // A Recv marks an arrival, which phases of its receiver do not delay.
         if (builder.task(task->id).kind != Kind::kRecv) builder.edge(join, task->id);
       }
       gate = join;

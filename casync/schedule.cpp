@@ -27,8 +27,8 @@ const ScheduleRow* find_schedule(std::string_view name) {
   return found == schedule_rows().end() ? nullptr : *found;
 }
 
-/// Suggestion, such as "; did you mean 'fsdp'? ", of a row by its name in other frameworks, or by
-/// its spelling.
+/// Suggests a row whose name in another framework, or whose spelling, is like `name`: "; did you
+/// mean 'fsdp'? ".
 std::string proposal(std::string_view name) {
   std::string small(name);
   std::ranges::transform(small, small.begin(), [](unsigned char c) {
@@ -91,7 +91,7 @@ std::string usage(const ScheduleRow& row) {
   return text + ")";
 }
 
-/// The values of one text, parameter by parameter.
+/// Reads the arguments of one schedule's text into values, parameter by parameter.
 class ArgumentReader {
  public:
   explicit ArgumentReader(const ScheduleRow& row) : row_(row), given_(row.parameters.size()) {
@@ -165,8 +165,7 @@ Schedule Schedule::parse(std::string_view text) {
 std::vector<Schedule> Schedule::parse_set(std::string_view text) {
   std::vector<Schedule> schedules;
   std::string refusal;
-  read(io::first_alternative(text));  // reports an unknown parameter rather than too many of its
-                                      // values
+  read(io::first_alternative(text));  // reports an unknown parameter before too many alternatives
   for (const std::string& one : io::alternatives(text, kMostOfSet, "schedules")) {
     Schedule schedule = read(one);
     try {

@@ -11,7 +11,7 @@
 
 namespace hipress::casync {
 
-/// Time of the synchronisation of one part's gradients, in steps of a period.
+/// Synchronisation of a part's gradients: steps of a period at which it starts and is awaited.
 struct Synchronisation {
   std::uint32_t part = 0;
   std::uint32_t step = 0;  ///< step whose backward pass starts each gradient's synchronisation
@@ -20,25 +20,25 @@ struct Synchronisation {
   std::uint32_t awaited = 0;
 };
 
-/// Start of the gather of a layer's parameters for backward, relative to the backward pass of the
-/// previous layer to be processed.
+/// Time at which backward gathers the parameters of its next layer, relative to the current layer's
+/// backward pass and reduction.
 enum class Prefetch : std::uint8_t {
-  kPre,   ///< before that pass, ahead of that layer's reduction
-  kPost,  ///< after that pass, ahead of that layer's reduction
-  kNone,  ///< after that pass, behind that layer's reduction
+  kPre,   ///< before the pass
+  kPost,  ///< after the pass, before the reduction is issued
+  kNone,  ///< after the pass, once the reduction is issued
 };
 
 /// Distribution of parameters, gradients and optimizer state over nodes, part by part.
 struct Sharding {
-  /// Number of neighbours that form a group with all shards. Groups average their gradients shard
-  /// by shard. 0: one group of all nodes.
+  /// Number of neighbours that together hold all shards, as a group. Groups average their gradients
+  /// shard by shard. 0: all nodes are one group.
   std::uint32_t nodes = 0;
-  /// Number of neighbours among which each part is sharded after forward, and gathered for
-  /// backward. 0: as many as before forward. 1: parts stay whole.
+  /// Number of neighbours among which each part is sharded between forward and backward. 0: all
+  /// nodes of the group, as before forward. 1: parts stay whole.
   std::uint32_t kept_among = 0;
   Prefetch prefetch = Prefetch::kPre;
   std::uint32_t in_flight = 2;          ///< parts in memory at a time, including the one in use
-  bool separate_communicators = false;  ///< gathers and reductions have one communicator each
+  bool separate_communicators = false;  ///< gathers have one communicator, reductions another
 
   /// Number of nodes in a group with all shards, out of `all`.
   std::uint32_t shards(std::uint32_t all) const { return nodes == 0 ? all : nodes; }
@@ -50,7 +50,7 @@ struct Sharding {
   }
 };
 
-/// Times of synchronisations relative to computation, in a period that repeats.
+/// Times of synchronisations, in steps of a period that repeats.
 struct Timetable {
   std::uint32_t steps = 1;             ///< steps per period
   std::vector<std::uint32_t> part_of;  ///< per gradient: its part
@@ -60,33 +60,32 @@ struct Timetable {
   /// instead of averaged on every node. The period is then one step.
   std::optional<Sharding> sharding = {};
 
-  /// True if all steps are alike, so a period may be cut anywhere.
+  /// True if all steps are alike.
   bool is_uniform() const { return steps == 1; }
-  /// True if computation waits for communication within a period: between its steps, or for
-  /// parameters.
+  /// True if computation within a period waits for communication: between steps, or for parameters.
   bool computation_waits() const { return !is_uniform() || sharding.has_value(); }
 };
 
-/// A parameter of a schedule, given in its brackets: a number, or one of several words.
+/// A parameter of a schedule, given in brackets after its name: a number, or one of several words.
 struct ScheduleParameter {
   std::string_view name;
   std::string_view help;
   std::int64_t least = 0, most = 0;              ///< range of a number
   std::int64_t value = 0;                        ///< default; for words, an index
   std::span<const std::string_view> words = {};  ///< accepted words; empty: a number
-  bool or_number = false;    ///< numbers are accepted besides words; `least` >= number of words
+  bool or_number = false;    ///< numbers are accepted, too, from the number of words on
   bool always_said = false;  ///< Schedule::text() includes it even if it is the default
 };
 
 /// The values of a schedule's parameters, in the order of its row.
 using ScheduleValues = std::vector<std::int64_t>;
 
-/// A schedule's lower-case name in other frameworks ("zero3"), and its text here.
+/// A schedule's lower-case name in another framework ("zero3"), and the text for it here.
 struct ScheduleAlias {
   std::string_view name, text;
 };
 
-/// A kind of schedule: determines which gradients are synchronised when. Adding one takes a file
+/// A kind of schedule, which determines when each gradient is synchronised. Adding one takes a file
 /// that defines a row, and its place in schedules().
 struct ScheduleRow {
   std::string_view name;
@@ -120,8 +119,8 @@ class Schedule {
   const ScheduleValues& values() const { return values_; }
   /// Text for parse(), with the values that differ from the default.
   std::string text() const;
-  /// The row's timetable for a model. Throws std::invalid_argument as the row's function does, and
-  /// std::logic_error for an invalid timetable, which is a bug of the row.
+  /// The row's timetable for a model. Throws std::invalid_argument as ScheduleRow::timetable does,
+  /// and std::logic_error for an invalid timetable, which is a bug in the row.
   Timetable timetable(const models::Model& model) const;
   /// Cost to training, as a sentence; empty: no cost.
   std::string gives_up() const;

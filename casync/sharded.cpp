@@ -10,10 +10,10 @@
 namespace hipress::casync {
 namespace {
 
-/// One task per node whose tasks the graph holds; kNoIndex: no task.
+/// Tasks, one per node whose tasks the graph holds; kNoIndex: no task.
 using Ids = std::vector<TaskId>;
 
-/// A layer in the graph.
+/// A layer: its unit and the times of its passes.
 struct Layer {
   std::uint32_t unit = 0;
   Picoseconds forward{}, backward{};
@@ -81,7 +81,7 @@ class ShardedExpansion {
     return static_cast<std::uint8_t>(groups_.size() - 1);
   }
 
-  /// Lengths are differences of rounded times, so that they add up.
+  /// Lengths are differences of rounded times, so their sum is exact.
   void read_layers() {
     layers_.resize(layout_.timetable.synchronisations.size());
     for (const std::uint32_t unit : layout_.order) layers_[layout_.part_of(unit)].unit = unit;
@@ -111,7 +111,7 @@ class ShardedExpansion {
     }
   }
 
-  /// Adds the task on every node, after `behind`.
+  /// Adds the task on every node, after the tasks `behind`.
   Ids add(Task task, std::initializer_list<const Ids*> behind) {
     Ids ids;
     for (std::uint32_t node = 0; node < none_.size(); ++node) {
@@ -124,8 +124,8 @@ class ShardedExpansion {
     return ids;
   }
 
-  /// Adds a collective in each group, which starts on all of its nodes when the last one is ready.
-  /// It follows `last`, the previous collective of its communicator.
+  /// Adds a collective in each group. It starts on all nodes of the group when the last one is
+  /// ready, and after `last`, the previous collective of its communicator.
   Ids collective(Kind kind, std::uint8_t group, std::uint32_t unit, std::int64_t bytes, Ids& last,
                  std::initializer_list<const Ids*> behind) {
     const Task task = {.amount = bytes, .gradient = unit, .kind = kind, .group = group};
@@ -166,9 +166,9 @@ class ShardedExpansion {
                     {&computed_, &last_reduction_, &last_mean_, &last_shard_});
   }
 
-  /// Algorithm of a gather; null if shards travel as the model stores them. Null also for a gather
-  /// among some of the nodes, unless in half precision, since these shards were decoded before
-  /// forward.
+  /// Algorithm of a gather; null if shards are sent as the model stores them. Also null for a
+  /// gather among only some of the group's nodes, unless in half precision: these shards were
+  /// decoded before forward.
   const Algorithm* gather_algorithm(const Unit& unit, std::uint8_t group) const {
     const std::int8_t index = plan_.gather_of(unit.members.front());
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, index);
@@ -176,7 +176,7 @@ class ShardedExpansion {
     return decoded_before || is_stored_as(unit, model_, algorithm) ? nullptr : algorithm;
   }
 
-  /// Tasks after which the next gather has a place: the last use of the layer that it replaces.
+  /// Tasks after which the next gather has memory: the last use of the layer that it replaces.
   const Ids& next_place() {
     const std::size_t place = gathered_++;
     return place < sharding_.in_flight ? first_use_ : used_[place - sharding_.in_flight];
@@ -194,14 +194,14 @@ class ShardedExpansion {
             .ready = {}};
   }
 
-  /// Expands a unit by its topology among the nodes of each group.
+  /// Expands a unit by its own topology among the nodes of each group.
   Ids in_messages(std::uint32_t unit, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
     return in_messages(*layout_.units[unit].topology, work_of(unit), group, last, behind);
   }
 
   /// Expands a unit by the given topology. It starts after `behind` and after `last`, the previous
-  /// operation of the communicator. On a node it ends when the node's messages have been sent, too.
+  /// operation of the communicator. On a node it ends once the node's messages have been sent, too.
   Ids in_messages(const Topology& topology, UnitWork work, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
     const Task join = {.gradient = work.unit, .kind = Kind::kJoin};
@@ -220,8 +220,8 @@ class ShardedExpansion {
     return last = ends_of(first, first_edge, add(join, {&work.ready}));
   }
 
-  /// Adds a Join on every node that waits for the node's last tasks, out of the tasks starting at
-  /// `first` with the edges starting at `first_edge`.
+  /// Adds a Join on every node that waits for the node's last tasks. Considers the tasks starting
+  /// at `first` and the edges starting at `first_edge`.
   Ids ends_of(TaskId first, std::size_t first_edge, Ids joins) {
     const TaskId end = joins.front();
     std::vector<bool> goes_on(end - first, false);
@@ -235,8 +235,8 @@ class ShardedExpansion {
     return joins;
   }
 
-  /// Gathers a layer after `behind`, when a place is free; returns the tasks that its use waits
-  /// for.
+  /// Gathers a layer after `behind`, once memory for it is free. Returns the tasks after which the
+  /// layer can be used.
   Ids gather(const Layer& layer, std::uint8_t group, bool for_forward, const Ids& behind) {
     const Ids& place = next_place();
     const std::uint32_t nodes = groups_[group].nodes;
@@ -285,7 +285,7 @@ class ShardedExpansion {
     const auto gather_again = [&](std::size_t i, const Ids& behind) {
       if (!stays) whole[i] = gather(layers_[i], kept_, false, behind);
     };
-    // With in_flight = 1, the next gather waits until the only place is free.
+    // With in_flight = 1, the next gather waits until the current layer's memory is free.
     const bool ahead = sharding_.prefetch == Prefetch::kPre && sharding_.in_flight > 1;
     const bool behind_reduction = sharding_.prefetch == Prefetch::kNone;
     gather_again(layers_.size() - 1, ahead ? none_ : computed_);
@@ -302,7 +302,7 @@ class ShardedExpansion {
     last_shard_ = last;
   }
 
-  /// Reduce-scatters a layer's gradient: one shard of the mean per node. Starts after `last`.
+  /// Reduce-scatters a layer's gradient, after `last`: each node ends with one shard of the mean.
   Ids reduce(const Layer& layer, const Ids& ready, const Ids& last) {
     const Unit& unit = layout_.units[layer.unit];
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, unit.algorithm);
@@ -332,7 +332,7 @@ class ShardedExpansion {
   }
 
   /// Encodes a message of `elements` for every node of the group, exchanges them by an AllToAll,
-  /// and adds the received ones.
+  /// and adds up the received ones.
   Ids exchange(const Layer& layer, std::uint8_t group, std::int64_t elements,
                std::initializer_list<const Ids*> behind) {
     const std::uint32_t nodes = groups_[group].nodes;
@@ -351,7 +351,7 @@ class ShardedExpansion {
     return add(codec, {&arrived});
   }
 
-  /// Sums a shard over groups, in messages. The reduction within groups has divided it already.
+  /// Sums a shard over groups, in messages. The reduction within groups has divided by N.
   void sum_over_groups(const Layer& layer, const Ids& shard) {
     UnitWork work = work_of(layer.unit);
     work.divided = groups_[all_].nodes > 1;
@@ -366,7 +366,7 @@ class ShardedExpansion {
     by(Operation::kGather, by(Operation::kReduceScatter, shard));
   }
 
-  /// Averages a shard over groups, raw: by a ReduceScatter and an AllGather, like an all-reduce.
+  /// Averages a shard over groups by a ReduceScatter and an AllGather, in half precision or raw.
   void add_mean_over_groups(const Layer& layer, const Ids& shard) {
     const std::uint32_t nodes = groups_[replicas_].nodes;
     const Unit& unit = layout_.units[layer.unit];
@@ -392,14 +392,13 @@ class ShardedExpansion {
   std::vector<Layer> layers_;  // in the order of forward
   std::vector<Group> groups_;
   std::uint8_t all_ = 0, kept_ = 0, replicas_ = 0, within_ = 0, between_ = 0;  // places in groups_
-  bool exchanges_twice_ = false;  // first among neighbours, then between groups of neighbours
+  bool exchanges_twice_ = false;  // exchanges among neighbours, then between groups of neighbours
   Ids computed_;
   Ids last_gather_, last_reduction_, last_mean_;  // last collective of each communicator
-  Ids last_shard_;                                // the end of the last reduction
+  Ids last_shard_;                                // the last reduction within groups
   Ids first_use_;                                 // tasks before the first layer of a step
   std::size_t gathered_ = 0;                      // number of gathers in all steps
-  std::vector<Ids>
-      used_;  // the last tasks that use layers, in the order in which they are gathered
+  std::vector<Ids> used_;  // the last tasks that use each gathered layer, in the order of gathers
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace hipress::casync {
 enum class Purpose : std::uint8_t { kSimulate, kRun };
 
 /// The graph of `steps` successive steps of a sharded schedule (Timetable::sharding). A step begins
-/// with the model's optimizer time, when all reductions of the step before it have ended. A part is
+/// when all reductions of the previous step have ended, with the model's optimizer time. A part is
 /// one layer and one unit. Parts are in the order of forward.
 ///
 /// Gathers: every layer is gathered before it is used, by a library's AllGather. Encoded shards are
@@ -18,18 +18,18 @@ enum class Purpose : std::uint8_t { kSimulate, kRun };
 /// layer is gathered.
 ///
 /// Reductions: a layer's gradient is reduced by a ReduceScatter. With a codec other than half
-/// precision, it is encoded instead, and its shards are exchanged by an AllToAll and added in fp32.
-/// A reduction waits for the one before it. A backward pass waits for the last reduction but one,
-/// whose input buffer it reuses. If groups of neighbours have all shards, a shard's reduction is
-/// followed by its mean over groups, on a communicator of its own.
+/// precision, each shard is encoded instead, sent to its node by an AllToAll, and added there in
+/// fp32. A reduction waits for the one before it. A backward pass waits for the last reduction but
+/// one, whose input buffer it reuses. With several groups that each hold all shards, a shard's
+/// reduction is followed by its mean over groups, on a communicator of its own.
 ///
 /// Collectives of one communicator follow one another in the order in which they are issued.
 ///
 /// Shards in messages (Plan::shards_in_messages()) are gathered and reduced by the units'
-/// topologies instead (Layout::parameters). Each node begins when it is ready, and runs these
+/// topologies instead (Layout::parameters). Each node begins when it is ready. It runs these
 /// operations one after the other, as on a communicator. A reduction has one partition per node. In
-/// a group of G neighbours with all shards, the k-th node has the partitions with numbers
-/// ≡ k (mod G). Their sums, already divided by N, are added over groups by a reduce-scatter and a
+/// a group of G neighbours that holds all shards, the k-th node has the partitions with numbers ≡ k
+/// (mod G). Their sums, already divided by N, are then added over groups by a reduce-scatter and a
 /// gather, raw or in half precision.
 ///
 /// Throws std::invalid_argument if the nodes cannot be divided into the groups.

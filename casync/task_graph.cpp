@@ -14,7 +14,7 @@ namespace {
   throw std::invalid_argument("task graph: " + message);
 }
 
-/// Names the tasks of one cycle, given that `waiting[v]` predecessors of v can never finish.
+/// Names the tasks of one cycle. `waiting[v]`: number of predecessors of v that can never end.
 std::string describe_cycle(const TaskGraph& graph, const std::vector<std::uint32_t>& waiting) {
   // Every stuck task has a stuck predecessor, so a walk backwards from any of them must repeat a
   // task.
@@ -80,7 +80,7 @@ void check_send(const TaskGraph& graph, TaskId id) {
   }
 }
 
-/// Requires that all nodes whose tasks the graph holds take part in every all-reduce equally often.
+/// Requires that all nodes whose tasks the graph holds take part in every AllReduce equally often.
 void check_collectives(const TaskGraph& graph) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> last_of;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<int>> counts;
@@ -114,9 +114,9 @@ void check_collectives(const TaskGraph& graph) {
   }
 }
 
-/// Requires a LocalBroadcast after every LocalReduce, of the same gradient and bytes on the same
-/// node: until then the sum is spread over the node's GPUs. A second LocalBroadcast may follow, and
-/// gathers the shares as they are then.
+/// Requires that every LocalReduce is followed by a LocalBroadcast of the same gradient and bytes
+/// on the same node: until then the sum is spread over the node's GPUs. A second LocalBroadcast may
+/// follow; it gathers the shares again.
 void check_local_tasks(const TaskGraph& graph) {
   struct Reduced {
     TaskId id = 0;

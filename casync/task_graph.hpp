@@ -20,8 +20,8 @@ struct Buffer {
   enum class Kind : std::uint8_t {
     kSlice,     ///< a partition of a unit: fp32 values
     kMessage,   ///< written by one task, read by others
-    kGathered,  ///< messages of all nodes; its parts are the next buffers, by rank
-    kFactor,    ///< a message that is averaged; its slices travel like raw values
+    kGathered,  ///< messages of all nodes; the buffers after it are its parts, by rank
+    kFactor,    ///< an additive message; its slices travel like raw values
   };
   Kind kind = Kind::kSlice;
   std::int8_t algorithm = kRaw;  ///< encoding of its bytes; kRaw: fp32 values
@@ -31,22 +31,22 @@ struct Buffer {
 };
 
 /// Buffers of a task: indices into TaskGraph::buffers, or kNoIndex. A task that accumulates also
-/// reads the buffer that it writes. An AllReduce that casts sums in the message that it writes, and
-/// then fills the slice that it reads.
+/// reads the buffer that it writes. If an AllReduce casts, it sums in the message that it writes,
+/// and then fills the slice that it reads.
 struct Operands {
   std::uint32_t reads = kNoIndex;
   std::uint32_t writes = kNoIndex;
 };
 
-/// Successors of tasks in compressed rows: those of task i are `columns[starts[i]]` up to, but
-/// without, `columns[starts[i + 1]]`, in the order in which the edges were added.
+/// Successors of tasks in compressed rows. Those of task i are `columns[starts[i]]` …
+/// `columns[starts[i + 1] - 1]`, in the order in which the edges were added.
 struct Edges {
   std::vector<std::uint32_t> starts;  ///< number of tasks + 1 entries
   std::vector<TaskId> columns;
 };
 
-/// An additive message of a unit, as a unit of its own: a value of Task::gradient. All numbers are
-/// sums over the unit's members.
+/// An additive message of a unit. It is a unit of its own, with its own value of Task::gradient.
+/// The sizes are sums over the members of the unit that it encodes.
 struct Factor {
   std::uint32_t unit = 0;  ///< the unit that it encodes
   std::uint32_t stage = 0;
@@ -58,8 +58,8 @@ struct Factor {
   bool operator==(const Factor&) const = default;
 };
 
-/// Division of the nodes into groups with collectives of their own. Every node is in one group of
-/// `nodes` nodes at distance `stride`. A group's first node is i · nodes · stride + j, j < stride.
+/// Division of the nodes into groups that run collectives. Every node is in one group of `nodes`
+/// nodes, `stride` apart. The first node of a group is i · nodes · stride + j (j < stride).
 struct Group {
   std::uint32_t nodes = 1;
   std::uint32_t stride = 1;
@@ -69,7 +69,7 @@ struct Group {
 /// Name of the factor of a unit's stage: "fc6.weight.0".
 std::string factor_name(const std::string& unit, std::uint32_t stage);
 
-/// The graph that both the simulator and the executor run, made by GraphBuilder. Task ids are a
+/// The graph that both the simulator and the executor run. GraphBuilder makes it. Task ids are a
 /// topological order.
 struct TaskGraph {
   std::vector<Task> all = {};  ///< by id
@@ -77,13 +77,13 @@ struct TaskGraph {
   /// Per task: number of tasks that it waits for.
   std::vector<std::uint32_t> predecessors = {};
   std::uint32_t nodes = 0;
-  /// Divisor of kDivideOwn and kDivideSum: `nodes`, except in measurements of the cost of a
-  /// different divisor.
+  /// Divisor of kDivideOwn and kDivideSum. It is `nodes`, except in measurements of what another
+  /// divisor would cost.
   std::uint32_t divisor = 0;
-  /// Mix of the model's computation (models::Model::mix).
+  /// Shares of kernel classes in the model's computation (models::Model::mix).
   std::optional<models::Mix> mix = {};
-  /// True if the graph holds only one node's share of the tasks, as all nodes do the same at the
-  /// same time (casync/folding.hpp). For simulators only.
+  /// True if the graph holds only one node's share of the tasks, because all nodes do the same at
+  /// the same time (casync/folding.hpp). For simulators only.
   bool folded = false;
 
   /// Load of computing tasks on their host.
@@ -95,7 +95,7 @@ struct TaskGraph {
 
   /// Number of nodes whose tasks the graph holds.
   std::uint32_t representatives() const { return folded ? 1 : nodes; }
-  /// The node whose resources the tasks of `node` use.
+  /// The node whose resources stand for those of `node`.
   std::uint32_t representative(std::uint32_t node) const { return folded ? 0 : node; }
   /// The value of Task::gradient that stands for the first bulk group (casync/layout.hpp).
   std::uint32_t first_group = UINT32_MAX;
@@ -108,11 +108,11 @@ struct TaskGraph {
 
   /// Groups of a sharded schedule's collectives (Task::group).
   std::vector<Group> groups = {};
-  /// Shards in messages: the value of Task::gradient from which units are parameters, which are
-  /// gathered; units below it are gradients, which are reduced.
+  /// First value of Task::gradient that stands for parameters, which are gathered. Smaller values
+  /// stand for gradients, which are reduced. UINT32_MAX unless shards travel in messages.
   std::uint32_t first_parameters = UINT32_MAX;
 
-  /// The factor that a task moves; null if it moves none.
+  /// The factor that a task sends, receives or adds up; null for other tasks.
   const Factor* factor_of(const Task& task) const {
     return task.gradient < first_factor ? nullptr : &factors[task.gradient - first_factor];
   }
@@ -126,8 +126,8 @@ struct TaskGraph {
     const Factor* const factor = factor_of(task);
     return factor == nullptr ? task.gradient : factor->unit;
   }
-  /// Priority per value of Task::gradient: larger if the next forward pass needs it sooner. Empty
-  /// in graphs made by hand, where the index itself is the priority.
+  /// Priority per value of Task::gradient: the sooner the next forward pass needs it, the larger.
+  /// Empty in graphs made by hand, where the index itself is the priority.
   std::vector<std::uint32_t> need_places = {};
 
   /// Priority of a task, from need_places.
@@ -151,22 +151,22 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
   return {columns.data() + starts[id], starts[id + 1] - starts[id]};
 }
 
-/// Throws std::invalid_argument that names the task at fault unless all of this holds: GraphBuilder
-/// made the graph; it is acyclic (the message names the tasks of a cycle); every node exists; no
-/// amount is negative; every Send has exactly one Recv as successor, on the receiving node, with
-/// the same bytes; every Recv has exactly one Send.
+/// Requires that GraphBuilder made the graph, that it has no cycle, that nodes exist, that amounts
+/// are not negative, that every Send has one Recv as successor, on the receiving node, with the
+/// same bytes, that every Recv has one Send, and that AllReduces and local tasks match. Otherwise
+/// throws std::invalid_argument that names the task at fault, or the tasks of a cycle.
 void check(const TaskGraph& graph);
 
-/// True if an Encode divides its input by a number that is not a power of two. Division by a power
-/// of two costs next to nothing: the Encode multiplies by the reciprocal, which is exact.
+/// True for an Encode that divides its input by a number other than a power of two. A power of two
+/// costs next to nothing: the Encode multiplies by the reciprocal, which is exact.
 inline bool encodes_quotients(const Task& task, std::uint32_t divisor) {
   return task.kind == Kind::kEncode && (task.flags & kDivideOwn) != 0 &&
          !std::has_single_bit(divisor);
 }
 
-/// Bytes that a Send or a collective puts on its node's egress. For an AllReduce of S bytes these
-/// are 2(N-1)/N·S, for a collective of a group of n nodes (n-1)/n·S: the minimum, whatever the
-/// library's algorithm.
+/// Bytes that a Send or a collective puts on its node's egress. The minimum, whatever the library's
+/// algorithm: 2(N-1)/N·S for an AllReduce of S bytes, and (n-1)/n·S for a collective of a group of
+/// n nodes.
 inline std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {
   if (is_of_group(task)) {
     const std::int64_t nodes = graph.groups[task.group].nodes;

@@ -30,7 +30,7 @@ const Topology* find(std::string_view name) {
   return found == rows().end() ? nullptr : *found;
 }
 
-/// True for topologies of gradients; all others carry shards.
+/// True for topologies of whole gradients; the others are for shards.
 bool is_of_gradients(const Topology* row) {
   return row->operation == Operation::kMean || row->operation == Operation::kBroadcast;
 }

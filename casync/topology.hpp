@@ -27,14 +27,13 @@ namespace hipress::casync {
 enum class Operation : std::uint8_t {
   kMean,           ///< every node ends with the mean of all
   kBroadcast,      ///< every node ends with the root's values
-  kReduceScatter,  ///< node k of N ends with the mean of partitions k, k + N …, its shard
-  kGather,         ///< every node ends with all shards; partition k is that of node k
+  kReduceScatter,  ///< node k of N ends with the mean of its shard: partitions k, k + N …
+  kGather,         ///< every node ends with all shards; partition k comes from node k
 };
 const char* to_string(Operation operation);  ///< "mean" …
 
-/// The nodes that synchronise a unit: `first` and every `stride`-th after it, `nodes` in all. They
-/// scatter or gather only the partitions that they have in common, with numbers k ≡ `first`
-/// (mod `stride`).
+/// The nodes that synchronise a unit: `first` and every `stride`-th after it, `nodes` in all. Of
+/// the partitions, they scatter or gather only those with numbers k ≡ `first` (mod `stride`).
 struct Ranks {
   std::uint32_t first = 0;
   std::uint32_t nodes = 0;  ///< 0: all nodes of the graph
@@ -50,8 +49,7 @@ struct UnitWork {
   const Algorithm* algorithm = nullptr;  ///< null: raw fp32
   std::uint32_t root = 0;                ///< root of a broadcast
   Ranks ranks = {};
-  std::uint32_t within = 1;   ///< number of neighbours that add up first, in a reduction in two
-                              ///< levels
+  std::uint32_t within = 1;   ///< two-level reduction: number of neighbours that add up first
   std::uint32_t rails = 1;    ///< Plan::rails
   bool divided = false;       ///< values were divided by N before, so the operation only sums
   bool as_stored = false;     ///< gradients are stored in the half precision that is sent
@@ -59,12 +57,12 @@ struct UnitWork {
 };
 
 /// An implementation of an operation. Adding one takes a file that defines a row, and its place in
-/// topologies(). Optional fields: without `rotates` graphs are not folded, without `coarse` plans
-/// are searched by exact simulations alone, and without `bound` there is no lower bound.
+/// topologies(). Three fields are optional. Without `rotates`, graphs are not folded. Without
+/// `coarse`, a search simulates every plan exactly. Without `bound`, there is no lower bound.
 struct Topology {
   std::string_view name;
   std::string_view help;
-  /// Appends the tasks of one unit, predecessors before successors, and after each task the edges
+  /// Adds the tasks of one unit, predecessors before successors. After each task, adds the edges
   /// into it.
   void (*expand)(GraphBuilder& builder, const UnitWork& work);
   /// Number of tasks that expand() adds for each partition that has elements.
@@ -72,13 +70,13 @@ struct Topology {
   Operation operation = Operation::kMean;
   enum class Form : std::uint8_t {
     kAny,
-    kWhole,    ///< a library adds raw or half-precision values in place. K is 1 whatever the plan
-               ///< says; neither `coarse` nor `bound` is needed
-    kEncoded,  ///< only encoded messages, which no node adds up on the way. Raw values, factors and
-               ///< half precision use `dense`
+    kWhole,    ///< a library averages raw or half-precision values in place. K is 1 whatever the
+               ///< plan says; neither `coarse` nor `bound` is needed
+    kEncoded,  ///< for encoded messages that no node adds up on the way. Raw values, factors and
+               ///< half precision use the topology `dense`
   };
   Form form = Form::kAny;
-  /// Number of successive encodings of a node's values on their longest way into the mean. Null: N,
+  /// Number of times that a node's values are encoded on their longest path into the mean. Null: N,
   /// one per hop, as in a ring.
   int (*encodings)(std::uint32_t nodes) = nullptr;
   /// True if rotating the nodes by one turns partition k on a node into partition k+1 on the next
@@ -86,10 +84,10 @@ struct Topology {
   bool rotates = false;
   AddCoarsePattern coarse = nullptr;
   const BoundTerms* bound = nullptr;
-  /// Broadcasts only: lower bound in ps on the time from the root's unit being ready until every
+  /// Broadcasts only: lower bound in ps of the time from when the root's unit is ready until every
   /// node has all slices. Null: unknown, so all chunk counts are simulated.
   double (*spread)(const Slices& slices, const Wire& wire) = nullptr;
-  /// Form kEncoded only: default topology of everything that is not encoded.
+  /// Form kEncoded only: default topology of all units that are not encoded.
   std::string_view dense = {};
 
   int encodings_of(std::uint32_t nodes) const {
@@ -105,17 +103,17 @@ std::span<const Topology* const> topologies();
 /// Built-in rows: the table in topologies/.
 std::span<const Topology* const> own_topologies();
 
-/// Topologies of a plan: of compressed gradients, and of raw ones.
+/// Topologies of a plan: one for compressed gradients, one for raw ones.
 struct TopologyPair {
   const Topology* encoded = nullptr;
   const Topology* raw = nullptr;
-  /// Topology of gradients in that algorithm; `raw` for null and for factors.
+  /// Topology of gradients that the algorithm compresses; `raw` for null and for factors.
   const Topology& of(const Algorithm* algorithm) const;
-  /// Number of successive encodings of a gradient on its way; 1 for factors.
+  /// Number of times that a gradient is encoded on its way; 1 for factors.
   int encodings_of(const Algorithm& algorithm, std::uint32_t nodes) const;
 };
-/// The pair of a plan with Plan::topology and Plan::raw_topology, which may be empty. Throws
-/// std::invalid_argument for an unknown name.
+/// The pair for these values of Plan::topology and Plan::raw_topology. `raw_topology` may be empty.
+/// Throws std::invalid_argument for an unknown name.
 TopologyPair topologies_of(std::string_view topology, std::string_view raw_topology);
 
 /// All topologies of an operation.
@@ -138,33 +136,33 @@ class TopologyRegistration {
   const Topology* topology_;
 };
 
-/// The row of a mean or a broadcast with that name, in any case ("PS", "ring"); throws
-/// std::invalid_argument that lists the names.
+/// The row of a mean or a broadcast with that name, in upper or lower case ("PS", "ring"). Throws
+/// std::invalid_argument, which lists the names.
 const Topology& find_topology(std::string_view name);
 
-/// The row of an operation on shards for a Plan::shards_by other than kLibrary: "ring" with kGather
-/// gives ring_gather. Throws std::invalid_argument that lists the known names.
+/// The row of an operation on shards for a value of Plan::shards_by other than kLibrary: "ring"
+/// with kGather gives ring_gather. Throws std::invalid_argument, which lists the known names.
 const Topology& find_topology(std::string_view shards_by, Operation operation);
 
 /// Converts a name in upper or lower case to a value of Plan::shards_by. Throws
 /// std::invalid_argument as find_topology() does.
 std::string known_shards_by(std::string_view text);
 
-/// Expands a plan to the graph of one iteration. Every node has Forward, which is all computation
-/// before the last backward (models::before_backward_s), then the gradients' Backward tasks in
-/// order of their ready times, then the tasks that the topology adds. Throws std::invalid_argument
-/// as make_layout() does, and with kFolded if foldable() is kImpossible.
+/// Expands a plan to the graph of one iteration. Every node has a Forward task, which is all
+/// computation before the last backward pass (models::before_backward_s); the gradients' Backward
+/// tasks, in the order of ready times; and the tasks that the topology adds. Throws
+/// std::invalid_argument as make_layout() does, and with kFolded if foldable() is kImpossible.
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
 
-/// Expands a plan likewise for the executor: tasks name their buffers. Throws as expand() does.
+/// Expands a plan for the executor: tasks name their buffers. Throws as expand() does.
 TaskGraph expand_to_run(const models::Model& model, const Plan& plan,
                         Folding folding = Folding::kNone);
 
-/// The graph of `iterations` iterations (at least 1), back to back. Forward is a chain of one task
-/// per gradient, in the reverse order of backward. Each takes a share of the forward time in
-/// proportion to its gradient's backward time, or to its elements if the model gives no ready
-/// times. From the second iteration on, Forward waits until the gradient is synchronised on the
-/// node, and Backward until the node has sent the values that Backward overwrites. Throws as
+/// The graph of `iterations` iterations (at least 1), back to back. A forward pass is a chain of
+/// one task per gradient, in the reverse order of backward. Each task's share of the forward time
+/// is proportional to its gradient's backward time, or to its elements if the model gives no ready
+/// times. From the second iteration on, a gradient's Forward task waits until the node has its
+/// mean, and its Backward task until the node has sent the values that it overwrites. Throws as
 /// expand() does.
 TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
                               Folding folding = Folding::kNone);

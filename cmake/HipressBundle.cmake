@@ -21,12 +21,12 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/cmake/bundle/demo.sh DESTINATION bin RENA
         COMPONENT bundle EXCLUDE_FROM_ALL)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh DESTINATION bin RENAME hipress-gpu-check
         COMPONENT bundle EXCLUDE_FROM_ALL)
-# What it asks of PyTorch, where there is one.
+# hipress-gpu-check runs this script if the machine has PyTorch.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_steps.py DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION share/hipress/python
         COMPONENT bundle EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
 install(FILES ${hipress_python_version} DESTINATION share/hipress/python/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
-# libhipress.so finds what lies beside it, for itself and for those libraries (which a RUNPATH would not do).
+# libhipress.so finds the libraries beside it, and so do those libraries: an RPATH also applies to them, a RUNPATH does not.
 set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN")
 target_link_options(hipress_c PRIVATE LINKER:--disable-new-dtags)
 install(TARGETS hipress_c LIBRARY DESTINATION lib/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
@@ -35,7 +35,7 @@ if(TARGET hipress_all)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL
         PATTERN "*.png" EXCLUDE)
-# What its tests compile at run time besides the shipped algorithms.
+# Programs that the tests of hipress-gpu-check compile at run time, besides the shipped algorithms.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/kernels/data DESTINATION share/hipress/tests/kernels
         COMPONENT bundle EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_SOURCE_DIR}/docs/cluster.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)

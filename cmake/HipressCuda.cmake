@@ -1,10 +1,10 @@
-# Whether the CUDA back end is built. Included by HipressDependencies.cmake.
+# Decides whether the CUDA back end is built. Included by HipressDependencies.cmake.
 
 set(hipress_least_cuda 12.4)
 set(hipress_gpu_devices /dev/nvidia[0-9]*)
 
-# hipress_cuda_choice(RESULT): HIPRESS_CUDA as AUTO, ON or OFF. It may be in small letters, and any of CMake's booleans. GPU is
-# AUTO where the driver shows a GPU, else OFF.
+# hipress_cuda_choice(RESULT): turns HIPRESS_CUDA into AUTO, ON or OFF. HIPRESS_CUDA may also be in small letters, or any of CMake's
+# booleans. GPU becomes AUTO if the driver shows a GPU, otherwise OFF.
 function(hipress_cuda_choice result)
   string(TOUPPER "${HIPRESS_CUDA}" choice)
   if(choice MATCHES "^(ON|1|TRUE|YES|Y)$")
@@ -23,8 +23,8 @@ function(hipress_cuda_choice result)
   set(${result} ${choice} PARENT_SCOPE)
 endfunction()
 
-# hipress_takes_nvcc(RESULT CHOICE): whether CMAKE_CUDA_COMPILER is there and new enough. With ON it has to be; with AUTO a
-# warning says which is too old, such as Debian's own.
+# hipress_takes_nvcc(RESULT CHOICE): true if CMAKE_CUDA_COMPILER exists and is new enough. With ON, anything else is an error; with
+# AUTO, a warning names a compiler that is too old, such as Debian's own.
 function(hipress_takes_nvcc result choice)
   string(CONCAT remedy "put nvcc of CUDA ${hipress_least_cuda} or later on the PATH, set CMAKE_CUDA_COMPILER, or "
                        "configure with -DHIPRESS_CUDA=AUTO")

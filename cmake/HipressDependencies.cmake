@@ -37,7 +37,7 @@ if(NOT cuda STREQUAL "OFF")
     endif()
     enable_language(CUDA)
     find_package(CUDAToolkit ${hipress_least_cuda} REQUIRED)
-    # One library and the programs around it must share one CUDA runtime.
+    # libhipress_all.so and the programs that use it must share one CUDA runtime.
     set(hipress_cudart CUDA::cudart_static)
     if(HIPRESS_ONE_LIBRARY)
       set(hipress_cudart CUDA::cudart)
@@ -45,7 +45,7 @@ if(NOT cuda STREQUAL "OFF")
     endif()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    # CMake 3.25 does not know how to ask nvcc for C++20; later versions do.
+    # CMake 3.25 does not know nvcc's option for C++20; later versions do.
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
@@ -55,7 +55,7 @@ endif()
 set(HIPRESS_HAVE_NCCL FALSE)
 if(HIPRESS_HAVE_CUDA)
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  # Its header alone: the library is loaded at run time.
+  # The build needs only the header: the library is loaded at run time.
   if(NCCL_INCLUDE_DIR)
     set(HIPRESS_HAVE_NCCL TRUE)
   endif()

@@ -1,4 +1,4 @@
-# `cmake --install` and the package that find_package(hipress) finds.
+# Rules for `cmake --install`, and the package that find_package(hipress) finds.
 include(CMakePackageConfigHelpers)
 
 get_property(libraries GLOBAL PROPERTY HIPRESS_LIBRARIES)
@@ -19,10 +19,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/profiler/profiles DESTINATION ${CMAKE_IN
         COMPONENT data FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/machines/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/machines
         COMPONENT data FILES_MATCHING PATTERN "*.yaml")
-# What code generated at run time includes, and the programs of the shipped algorithms.
+# Headers that code generated at run time includes, and the programs of the shipped algorithms.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress
         COMPONENT data FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*.pse" PATTERN "compll" EXCLUDE)
-# What hipress-compll fills in for a framework.
+# Templates that hipress-compll fills in for a framework.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/compll/wrappers
         DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/kernels/compll COMPONENT data)
 install(EXPORT hipress NAMESPACE hipress:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress FILE hipressTargets.cmake)
@@ -43,7 +43,8 @@ install(CODE "
   configure_file(${PROJECT_SOURCE_DIR}/cmake/hipress.pc.in
                  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/hipress.pc\" @ONLY)")
 
-# Man pages and completions of shells: packages write them, others install what scripts/docs.sh --man has written.
+# Man pages and completions of shells. Builds of packages write them; other builds install those that scripts/docs.sh --man has
+# written, if any.
 set(reference ${PROJECT_SOURCE_DIR}/build/docs/share)
 if(HIPRESS_PACKAGE)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -55,7 +56,7 @@ if(NOT SKBUILD)
   install(DIRECTORY ${reference}/ DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
 endif()
 
-# hipress_install_sbom(COMPONENT): the bill of materials of what the component installs, and licences of libraries in it.
+# hipress_install_sbom(COMPONENT): writes the bill of materials of a component, and the licences of the libraries in it.
 function(hipress_install_sbom component)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   install(CODE "
@@ -65,7 +66,7 @@ function(hipress_install_sbom component)
       COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
 
-# The Python package, which finds the library from there; a wheel brings its own copy.
+# The Python package finds the library from this folder; a wheel brings its own copy.
 if(NOT SKBUILD)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/python
           FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")

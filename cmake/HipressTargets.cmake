@@ -1,22 +1,22 @@
 # Compiler settings, and two kinds of target: a folder's library, and a command-line tool.
 
 add_library(hipress_settings INTERFACE)
-# One rounding per operation, in the order written, on every compiler: design decision "same bits everywhere".
+# Every compiler rounds once per operation, in the order written (docs/decisions/0005-equal-bits.md).
 target_compile_options(hipress_settings INTERFACE
-  # Programs are position-independent as libraries are: one precompiled header serves both. Of files that are compiled
-  # together, one shadows what another has to itself; the preset dev looks at each.
+  # Programs are position-independent like libraries, so that one precompiled header serves both. -Wshadow is off for unity builds,
+  # in which names of one file shadow those of another; the preset dev checks each file alone.
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic $<IF:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>,-Wshadow> -ffp-contract=off -fPIC>
   $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # g++ 12 warns of overlapping and of endless copies inside its own std::string (GCC bugs 105651 and 105329).
+  # g++ 12 wrongly warns of overlapping and of endless copies inside its own std::string (GCC bugs 105651 and 105329).
   target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict -Wno-stringop-overflow>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Files are small: collecting garbage before a compiler holds half a gigabyte costs a tenth of the time and frees little.
+  # GCC collects garbage only above 512 MiB: for these small files, earlier collections take a tenth of the time and free little.
   target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
 endif()
 if(HIPRESS_PACKAGE)
-  # The same bits from every folder.
+  # Builds in any folder give the same bits.
   set(same_names -ffile-prefix-map=${PROJECT_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
   list(JOIN same_names "," same_names_of_host)
   target_compile_options(hipress_settings INTERFACE
@@ -33,7 +33,7 @@ elseif(HIPRESS_SANITIZER)
   message(FATAL_ERROR "HIPRESS_SANITIZER is '${HIPRESS_SANITIZER}'; it takes address, thread or nothing")
 endif()
 if(HIPRESS_FUZZ)
-  # Coverage everywhere; the programs themselves add libFuzzer's main.
+  # All code is instrumented for coverage; the fuzz programs themselves add libFuzzer's main.
   target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 if(HIPRESS_SANITIZER)
@@ -41,9 +41,8 @@ if(HIPRESS_SANITIZER)
   target_link_options(hipress_settings INTERFACE ${sanitize})
 endif()
 
-# What many files include, read once. GCC takes a precompiled header only under the flags that it was made with; ccache
-# with the sloppiness that scripts/build.sh sets.
-# {fmt}'s own definitions are among those flags, for those who do without it, too.
+# The precompiled header has the includes of many files. GCC takes it only with the flags that it was made with, so all targets get
+# {fmt}'s definitions, even those without {fmt}. ccache needs the sloppiness that scripts/build.sh sets.
 target_compile_definitions(hipress_settings INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
 set(hipress_precompiled_header $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp>)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/nothing.cpp CONTENT "")
@@ -54,12 +53,12 @@ target_precompile_headers(hipress_precompiled PRIVATE ${hipress_precompiled_head
 
 # hipress_library(NAME SOURCES ... [PUBLIC lib...] [PRIVATE lib...])
 # The library of one folder, hipress::NAME; its headers are included as "NAME/header.hpp". With HIPRESS_ONE_LIBRARY,
-# hipress::NAME is what programs need of libhipress_all.so, which holds the objects of all folders.
+# hipress::NAME instead links programs with libhipress_all.so, which holds the objects of all folders.
 function(hipress_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(hipress_${name} STATIC ${ARG_SOURCES})
   if(HIPRESS_ONE_LIBRARY)
-    # Folders need each other as archives: the one library needs them all.
+    # Folders link each other as archives, because libhipress_all.so is made of all of these.
     list(TRANSFORM ARG_PUBLIC REPLACE "^hipress::" "hipress_")
     list(TRANSFORM ARG_PRIVATE REPLACE "^hipress::" "hipress_")
     add_library(hipress_${name}_shared INTERFACE)
@@ -82,22 +81,22 @@ function(hipress_library name)
   set_property(GLOBAL APPEND PROPERTY HIPRESS_LIBRARIES hipress_${name})
 endfunction()
 
-# hipress_all_libraries(): libhipress_all.so of all folders' libraries, once they are declared. Programs that need it
+# hipress_all_libraries(): makes libhipress_all.so of all folders' libraries; call it once they are declared. Programs that need it
 # look for it beside themselves and in a bundle's ../lib/hipress.
 function(hipress_all_libraries)
   get_property(libraries GLOBAL PROPERTY HIPRESS_LIBRARIES)
   add_library(hipress_all SHARED ${PROJECT_BINARY_DIR}/nothing.cpp)
   set(whole ${libraries})
   list(TRANSFORM whole REPLACE "(.+)" "$<TARGET_FILE:\\1>")
-  # After the archives in whole, the targets themselves: for what they need of other libraries.
+  # The whole archives come first, then the targets themselves, which bring the other libraries that they need.
   target_link_libraries(hipress_all PRIVATE -Wl,--whole-archive ${whole} -Wl,--no-whole-archive ${libraries})
-  # It finds what lies beside it, as libhipress.so does (HipressBundle.cmake).
+  # libhipress_all.so finds the libraries beside it, as libhipress.so does (HipressBundle.cmake).
   set_target_properties(hipress_all PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin BUILD_RPATH "$ORIGIN"
                         INSTALL_RPATH "$ORIGIN")
   target_link_options(hipress_all PRIVATE LINKER:--disable-new-dtags)
 endfunction()
 
-# hipress_tool(NAME SOURCES ... LIBRARIES ...): the command-line tool hipress-NAME, in the frame of all tools.
+# hipress_tool(NAME SOURCES ... LIBRARIES ...): adds the command-line tool hipress-NAME.
 function(hipress_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(hipress-${name} ${ARG_SOURCES})

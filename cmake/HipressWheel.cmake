@@ -1,14 +1,14 @@
-# The wheel that pip makes and installs, below the folder of the package `hipress`: no launchers, and of other libraries only
-# those that not every Linux has.
+# Content of the wheel that pip makes and installs, below the folder of the package `hipress`. It has no launchers, and no libraries
+# that every Linux has.
 #   bin/             the tools, which look for libraries in ../lib/hipress
 #   lib/hipress/     libhipress.so, and what it and the tools need
 #   share/hipress/   models, profiles, …, the bill of materials and licences
 get_property(tools GLOBAL PROPERTY HIPRESS_TOOLS)
 set_target_properties(${tools} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/hipress")
-# A wheel has no links: one name for each library. Python alone loads this one.
+# A wheel has no links, so each library has one name. Only Python loads libhipress.so.
 set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN" VERSION "" SOVERSION "")
 foreach(target ${tools} hipress_c)
-  target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)  # a run path also for what those libraries need
+  target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)  # an RPATH also applies to the libraries of libraries
   list(APPEND files $<TARGET_FILE:${target}>)
 endforeach()
 install(TARGETS ${tools} RUNTIME DESTINATION bin COMPONENT wheel)

@@ -1,6 +1,6 @@
-# Writes `#define HIPRESS_GIT_HASH "1a2b3c4d5e"`, the commit checked out, or that of the archive (.git_archival), or "unknown",
-# and a Python module that names version and commit. Run by every build; files that say so already are left alone, so that
-# nothing is compiled again.
+# Writes a header, `#define HIPRESS_GIT_HASH "1a2b3c4d5e"`, and a Python module that names version and commit. The commit is the one
+# checked out, or that of the archive (.git_archival), or "unknown". Every build runs this script. Files that would not change are
+# left alone, so that nothing is compiled again.
 #   cmake -DGIT=git -DSOURCE=FOLDER -DVERSION=0.2.0 -DHEADER=FILE -DMODULE=FILE -P git_hash.cmake
 set(git_hash "")
 if(GIT)
@@ -16,7 +16,7 @@ if(NOT git_hash)
   set(git_hash unknown)
 endif()
 
-# write(FILE TEXT): leaves a file alone that has this text.
+# write(FILE TEXT): writes the text, unless the file already has it.
 function(write file text)
   set(before "")
   if(EXISTS "${file}")

@@ -21,7 +21,7 @@ struct Test {
   std::string_view title;    ///< OSU's title, as in "# OSU MPI-CUDA Allgather Latency Test"
   Operation operation;
   GatherCosts Profile::*measured;
-  bool osu_counts_share;  ///< OSU's sizes are bytes of one rank's share
+  bool osu_counts_share;  ///< OSU gives the size of one rank's share
 };
 constexpr std::array<Test, 4> kTests = {{
     {"all_reduce_perf", "Allreduce", Operation::kAllReduce, &Profile::all_reduce, false},
@@ -52,8 +52,8 @@ std::optional<Number> number(const std::string& text) {
   return value;
 }
 
-/// Seconds of a row: the first number after the type that agrees with the bandwidth after it (10^9
-/// bytes per second, two decimals). Versions differ in the columns between.
+/// Seconds of a row: the first number after the type that agrees with the bandwidth in the next
+/// column (10^9 bytes per second, two decimals). Versions differ in the columns before it.
 std::optional<double> seconds_of(const std::vector<std::string>& words, double bytes) {
   for (std::size_t i = 3; i + 1 < words.size(); ++i) {
     const auto time_us = number<double>(words[i]), bandwidth = number<double>(words[i + 1]);
@@ -190,7 +190,7 @@ BenchmarkLog read_osu(const Lines& of, std::size_t title, std::optional<int> ran
   return log;
 }
 
-/// A column of perftest, with its unit in bytes per second or seconds; its MB are 2^20 bytes.
+/// A column of perftest, and its unit in bytes per second or seconds. Its MB are 2^20 bytes.
 struct PerftestColumn {
   std::string_view title;
   Measured measured;
@@ -251,8 +251,8 @@ BenchmarkLog read_lines_of(const Lines& of, std::optional<int> ranks) {
   return read_nccl(of);
 }
 
-/// Curve through the rows. The last piece continues the one before it; a falling time is held until
-/// the next row.
+/// Curve through the rows. After the last row it goes on with the previous slope. Where the time
+/// falls, it is constant until the next row.
 Curve curve_through(const std::vector<std::pair<std::int64_t, double>>& rows) {
   Curve curve;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -302,7 +302,7 @@ void add_to_profile(const BenchmarkLog& log, Profile& profile) {
       profile.link.set_bandwidth(log.rows.back().second);
       break;
     case Measured::kLatency:
-      // The measured time includes a message's overhead.
+      // The measured latency includes a message's overhead.
       profile.link.overhead_s = std::min(profile.link.overhead_s, log.rows.front().second);
       profile.link.latency_s = log.rows.front().second - profile.link.overhead_s;
       break;

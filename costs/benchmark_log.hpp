@@ -11,7 +11,7 @@
 
 namespace hipress::costs {
 
-/// Quantity in the rows of a log.
+/// Quantity that the rows of a log measure.
 enum class Measured : std::uint8_t {
   kCollective,  ///< seconds of a collective
   kBandwidth,   ///< bytes per second between two ranks, one way
@@ -22,22 +22,21 @@ enum class Measured : std::uint8_t {
 struct BenchmarkLog {
   std::string test;  ///< "all_reduce_perf", "OSU Allgather", "perftest RDMA_Write BW"
   Measured measured = Measured::kCollective;
-  Operation operation = Operation::kAllReduce;  ///< kCollective: the operation
+  Operation operation = Operation::kAllReduce;  ///< only for kCollective
   int ranks = 2;
-  /// Rows as (size in bytes, value), by increasing size; sizes of collectives are counted as in
-  /// nccl-tests.
+  /// Pairs of size in bytes, which collectives count as nccl-tests do, and value; by increasing
+  /// size.
   std::vector<std::pair<std::int64_t, double>> rows;
 };
 
 /// Reads the output of all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf, their
-/// OSU counterparts, osu_bw, osu_latency, ib_*_bw or ib_*_lat, also with the line prefixes of
-/// mpirun and srun. `ranks` is for logs without a number of ranks: OSU's collectives. Throws
+/// OSU counterparts, osu_bw, osu_latency, ib_*_bw or ib_*_lat, with or without line prefixes of
+/// mpirun or srun. `ranks` is needed for OSU's collectives, whose logs do not give it. Throws
 /// InputError with file and line for a log that is truncated, incomplete, or of a different test.
 BenchmarkLog read_benchmark_log(const std::string& path, std::optional<int> ranks = {});
 
-/// Adds the log to a profile. A collective's rows become the profile's curve for the log's number
-/// of nodes. The bandwidth of the largest message, or the latency of the smallest, becomes the
-/// link's.
+/// Adds the log to a profile. Rows of a collective become its curve for the log's number of nodes.
+/// Otherwise the link gets the bandwidth of the largest message, or the latency of the smallest.
 void add_to_profile(const BenchmarkLog& log, Profile& profile);
 
 }  // namespace hipress::costs

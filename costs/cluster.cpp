@@ -35,7 +35,7 @@ double local_s(const Cluster& cluster, std::int64_t bytes) {
   if (const std::uint32_t machines = machines_per_node(cluster); machines > 1) {
     const LinkCosts& link = cluster.site->link;
     const double steps = machines - 1.0;
-    // Every machine sends and receives at once.
+    // Every machine sends and receives at the same time.
     seconds += steps * (link.overhead_s + link.latency_s) +
                steps / machines * static_cast<double>(bytes) / link.bandwidth_both_ways;
   }
@@ -51,7 +51,7 @@ bool share_a_host(const Cluster& cluster) {
 LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place) {
   LinkCosts link = cluster.link;
   const SlowLink& slow = cluster.slow_links[place];
-  // Options and axes may give hosts a different link from the file's.
+  // Options and axes of sweeps may replace the link of hosts that the file gives.
   link.bandwidth = std::min(link.bandwidth, slow.bandwidth);
   link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, link.bandwidth);
   if (slow.latency_s) {
@@ -65,7 +65,7 @@ bool is_uniform(const Cluster& cluster) {
   if (!is_hierarchical(cluster) || cluster.nodes < 2) return true;
   const Path first = path(cluster, 0, 1);
   if (first >= Path::kBetweenRacks) return false;
-  // Uniform: all nodes are on one host, or all on different hosts in one rack.
+  // The path is the same if all nodes are on one host, or all on different hosts of one rack.
   for (std::uint32_t node = 1; node < cluster.nodes; ++node) {
     if (path(cluster, 0, node) != first) return false;
   }
@@ -165,17 +165,17 @@ bool fills_hosts(const Cluster& cluster) {
 
 namespace {
 
-/// True if places of `place` nodes (hosts, racks) divide all groups in the same way: each place has
-/// whole groups, or equal parts of groups.
+/// True if places of `place` nodes (hosts or racks) divide all groups in the same way: each place
+/// has whole groups, or equal parts of groups.
 bool divide_alike(std::uint32_t nodes, std::uint32_t stride, std::uint32_t place) {
   const std::uint32_t reach = nodes * stride;
   if (place % reach == 0) return true;
   return reach % place == 0 && (place % stride == 0 || stride % place == 0);
 }
 
-/// Bytes that all nodes of a place of `place` nodes send out of it, relative to the bytes that one
+/// Bytes that the nodes of a place together send to other places, divided by the bytes that one
 /// node sends. A ring leaves the place once, and there are min(stride, place) rings. In an exchange
-/// among n nodes with m of them in the place, each node sends (n−m)/(n−1) of its bytes out.
+/// of n nodes, m of them in the place, each node sends (n−m)/(n−1) of its bytes out of it.
 double flows_out_of(std::uint32_t place, std::uint32_t nodes, std::uint32_t stride,
                     Pattern pattern) {
   if (pattern == Pattern::kRing) return std::min(stride, place);
@@ -218,7 +218,7 @@ GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uin
   }
   GroupNetwork network{.link = cluster.link};
   if (cluster.of_machine) {
-    const std::uint32_t on_host = std::max(1U, each / stride);  // ranks of the group
+    const std::uint32_t on_host = std::max(1U, each / stride);  // members of the group
     network.link.span = {nodes / std::min(nodes, on_host), 1, cluster.link.bandwidth};
   }
   if (cluster.host_link) network.flows = flows_out_of(each, nodes, stride, pattern);

@@ -18,7 +18,7 @@ namespace {
 
 using io::YamlNode;
 
-/// Nodes 0 … n−1 on the first machine, n … 2n−1 on the second, and so on.
+/// Host of each node: 0 for nodes 0 … n−1, 1 for nodes n … 2n−1, and so on.
 std::vector<std::uint32_t> fill_hosts(std::uint32_t nodes, std::uint32_t nodes_per_host) {
   std::vector<std::uint32_t> host(nodes);
   for (std::uint32_t node = 0; node < nodes; ++node) host[node] = node / nodes_per_host;
@@ -99,7 +99,7 @@ void read_slow_links(const YamlNode& map, std::string_view key, const Profile& p
   }
 }
 
-/// Number of sites. `asked` (0: not given) counts sites, the file's `nodes` counts machines.
+/// Number of sites. `asked` counts sites (0: not given); the file's `nodes` counts machines.
 std::uint32_t read_site_count(const YamlNode& root, const YamlNode& sites, std::uint32_t asked) {
   const std::int64_t each = sites.at("nodes").integer(1, kMaxNodes);
   const auto nodes = root.find("nodes");
@@ -141,7 +141,7 @@ void read_sites(const YamlNode& root, const YamlNode& sites, const Profile& prof
   read_slow_links(sites, "pairs", profile, cluster);
 }
 
-/// Speed of each site: that of its slowest machine, for which the others wait.
+/// Speed of each site: that of its slowest machine, for which all wait.
 std::vector<double> speeds_of_sites(const Cluster& cluster, const std::vector<double>& of_nodes) {
   std::vector<double> speeds;
   const auto each = static_cast<std::ptrdiff_t>(cluster.site->nodes);
@@ -151,7 +151,7 @@ std::vector<double> speeds_of_sites(const Cluster& cluster, const std::vector<do
   return speeds;
 }
 
-/// Throws InputError if a link with bursts is shared: only a node's own link can have bursts.
+/// Throws InputError if a link with bursts is shared; only a node's own link can have bursts.
 void refuse_bursts_of_shared_links(const YamlNode& root, const Cluster& cluster) {
   if (cluster.link.burst_bytes == 0) return;
   for (const std::string_view key : {"host_link", "rack", "slow_links"}) {

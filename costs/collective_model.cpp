@@ -19,8 +19,8 @@ namespace {
 
 constexpr double kMicro = 1e-6, kGiga = 1e9;
 
-/// Protocols, in the order of NCCL's tables. LL sends a flag beside every 4 bytes, LL128 one with
-/// every 120; Simple fills a buffer and signals once.
+/// Protocols, in the order of NCCL's tables. LL sends a flag with every 4 bytes, LL128 with every
+/// 120. Simple fills a buffer and signals once.
 enum Protocol : std::uint8_t { kLL, kLL128, kSimple, kProtocols };
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"LL", "LL128", "Simple"};
 
@@ -28,42 +28,41 @@ constexpr int kModelledGenerations = 4;  ///< volta, ampere, hopper, blackwell
 using ByProtocol = std::array<double, kProtocols>;
 using ByGeneration = std::array<double, kModelledGenerations>;
 
-// Constants of this model, fitted to the tables in docs/collectives.md. Units: microseconds, 10^9
-// bytes per second, and shares.
+// Constants of this model, fitted to the tables in docs/collectives.md. Rates: 10^9 bytes per
+// second.
 
-/// Launch of the kernels, a step to a GPU of the same host, and a step to another host without the
-/// network's latency.
+/// Times of the launch, of a step to a GPU of the same host, and of a step to another host without
+/// the network's latency.
 constexpr ByProtocol kLaunch_us = {8, 19, 24}, kHop_us = {1.8, 3.5, 4.4}, kPost_us = {1.5, 5.5, 14};
-/// A step of a tree within a host.
+/// Time of a tree's step within a host.
 constexpr ByProtocol kTreeHop_us = {1.8, 1.9, 4.4};
 /// Share of NVLink's rate that rings reach, and the time for reading and writing a byte, in ps.
 constexpr ByGeneration kRingShare = {0.88, 0.976, 0.844, 0.87}, kTouch_ps = {0, 1.65, 0.18, 0.1};
-/// Share of NVLink's rate that trees reach. Their GPUs take in each byte twice.
+/// Share of NVLink's rate that trees reach; a GPU receives each byte twice.
 constexpr double kTreeShare = 0.8;
-/// Share of NVLink's rate with NVLS, where each GPU moves 1 + 1/n of the bytes.
+/// Share of NVLink's rate that NVLS reaches; each GPU moves 1 + 1/n of the bytes.
 constexpr ByGeneration kSwitchShare = {0, 0, 0.675, 0.58};
 constexpr ByGeneration kSwitchFill_us = {0, 0, 5, 9};
 constexpr double kSwitchLaunch_us = 29;
-/// Maximum bandwidth of LL within a host, and between two hosts, by their processors.
+/// Maximum bandwidth of LL within a host, and between two hosts by their processors.
 constexpr ByGeneration kLowLatency = {20, 40, 75, 100};
 constexpr double kLowLatencyIntel = 39, kLowLatencyOther = 30;
-/// LL128's share of the rate within a host, and between hosts.
+/// Share of the rate that LL128 reaches within a host, and between hosts.
 constexpr ByGeneration kWordsInHost = {0.75, 0.77, 0.92, 0.8};
 constexpr double kWordsBetween = 0.9;
-/// Time in which the pipeline of protocol Simple fills between hosts: a constant and a number of
-/// latencies.
-/// With the switch the library adapts its chunks, so that short ones fill faster.
+/// Time until the pipeline of protocol Simple between hosts is full: a constant and a number of
+/// latencies; and the same for a chunk with NVLS, which adapts the size of chunks.
 constexpr double kFill_us = 160, kFillLatencies = 12;
 constexpr double kChunk_us = 5.5, kChunkLatencies = 2;
-/// Fill time of a chunk of LL128 in trees, and of LL, whose buffers limit it.
+/// Fill time of a chunk, for LL128 in trees, and for LL, whose buffers limit the fill time.
 constexpr double kWordsChunk_us = 6;
 constexpr double kFlagsChunk_us = 24, kMostFlags_us = 30;
-/// NVLS trees move a little less inside a host than NVLS.
+/// Rate of NVLS trees inside a host, relative to NVLS.
 constexpr double kSwitchTreeShare = 0.97;
 /// Overhead of each message of an all-to-all.
 constexpr double kMessage_us = 2;
 
-/// Inputs of the times of one collective.
+/// Inputs of the model for one collective.
 struct Setting {
   const Machine& machine;
   Ranks ranks;
@@ -74,7 +73,7 @@ struct Setting {
   double hosts() const { return ranks.hosts; }
   bool spans_hosts() const { return ranks.hosts > 1; }
   std::size_t generation() const { return static_cast<std::size_t>(machine.generation->index); }
-  /// Steps of a ring; an all-reduce has twice those of a gather.
+  /// Steps of a ring; an all-reduce has twice as many as an all-gather.
   double steps() const {
     if (operation == Operation::kBroadcast) return n();
     return (operation == Operation::kAllReduce ? 2 : 1) * (n() - 1);
@@ -87,10 +86,10 @@ struct Setting {
   }
   /// Levels of a tree over the hosts.
   double levels() const { return std::bit_width(ranks.hosts - 1); }
-  /// Times that a host sends each byte in a double binary tree over the hosts. Every host is a leaf
-  /// of one tree and an inner node of the other, with up to two children.
+  /// Number of times that a host sends each byte in a double binary tree over the hosts. Every host
+  /// is a leaf of one tree, and an inner node with up to two children in the other.
   double tree_load() const { return hosts() == 2 ? 1 : hosts() == 3 ? 1.5 : 2; }
-  /// Rate of the cards whose GPUs take part, of one host, in GB/s.
+  /// Rate of the cards of one host that belong to its `ranks`, in GB/s.
   double cards_gb() const {
     return ranks.host_bandwidth.value_or(machine.host_bandwidth()) / kGiga * ranks.per_host() /
            machine.gpus;
@@ -108,7 +107,7 @@ struct Setting {
   }
 };
 
-// NCCL's own tuning model, by which it chooses a way.
+// NCCL's own tuning model, with which it chooses a way.
 
 struct Tuning {
   std::array<double, 3> nvlink, pcie, net;  ///< latency of a step, by protocol
@@ -116,8 +115,8 @@ struct Tuning {
 constexpr ByProtocol kTreeBase = {6.8, 14, 8.4}, kRingBase = {6.6, 14, 8.4};
 constexpr Tuning kTreeTuning = {{0.6, 1.25, 4}, {1, 1.9, 4}, {5, 8.5, 14}};
 constexpr Tuning kRingTuning = {{0.6, 1.9, 3.4}, {1, 2.5, 5.7}, {2.7, 4, 14}};
-/// Maximum bandwidth of LL on 1, 2 and more hosts: by generation within a host, by processor
-/// (Intel, AMD) between hosts.
+/// Maximum bandwidth of LL by number of hosts (1, 2, more): within a host per generation, between
+/// hosts per processor (Intel, AMD).
 constexpr double kMostLL[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
 constexpr ByGeneration kRingWords = {20, 20, 36.7, 40};  ///< per channel
 constexpr double kTreeWords[4][3] = {
@@ -126,7 +125,7 @@ constexpr double kTreeMost[4][3] = {
     {26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
 constexpr double kSwitchTreeMost[4][3] = {{0, 0, 0}, {0, 0, 0}, {0, 57.7, 45.5}, {0, 96, 80}};
 constexpr ByGeneration kSwitchEfficiency = {0, 0, 0.85, 0.74}, kChannels = {12, 24, 16, 16};
-/// Factors of the rate of trees, for sizes of 64 · 2^i bytes.
+/// Factors of the rate of trees for sizes of 64 · 2^i bytes.
 constexpr double kTreeCorrection[kProtocols][23] = {
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
@@ -240,8 +239,7 @@ struct Clock {
     if (protocol != kSimple || !at.spans_hosts()) return 0;
     return kFill_us + kFillLatencies * at.latency_us();
   }
-  /// Time in which further pieces of messages fill the pipeline between hosts, given their wire
-  /// time.
+  /// Additional time until LL's pipeline between hosts is full, for messages of that wire time.
   double flags_us(Protocol protocol, double wire_us) const {
     if (protocol != kLL || !at.spans_hosts()) return 0;
     return std::min(2 * std::sqrt(kFlagsChunk_us * wire_us), kMostFlags_us);
@@ -295,8 +293,8 @@ struct Clock {
     return protocol == kLL ? 2 : protocol == kLL128 ? 128.0 / 120 : 1;
   }
 
-  /// Sets the port shares of a way: each GPU sends `bytes_within` within its host, and each host
-  /// sends `bytes_between` to others.
+  /// Sets the port shares of a way in which each GPU sends `bytes_within` within its host, and each
+  /// host sends `bytes_between` to other hosts.
   void share_ports(double bytes_within, double bytes_between, Protocol protocol,
                    CollectiveWay& way) const {
     const auto share = [&](double bytes, double rate_gb) {
@@ -308,7 +306,7 @@ struct Clock {
     way.between = at.spans_hosts() ? share(bytes_between, at.cards_gb()) : 0;
   }
 
-  /// Time of messages between all pairs. Those between hosts share a host's cards, the others use
+  /// Time of messages between all pairs. Those between hosts share its cards; those within use
   /// NVLink.
   double messages_us() const {
     const double outside = at.n() - at.ranks.per_host(), inside = at.ranks.per_host() - 1;
@@ -324,7 +322,7 @@ struct Clock {
 struct OperationRow {
   std::string_view name;
   Operation operation;
-  bool has_trees;  ///< trees and NVLS, as NCCL has them by default
+  bool has_trees;  ///< trees and NVLS, which NCCL uses by default
   bool has_rings;
 };
 constexpr std::array<OperationRow, 5> kOperations = {{
@@ -361,7 +359,7 @@ std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, 
   const Clock clock = {at};
   std::vector<CollectiveWay> ways;
   const double each = ranks.per_host();
-  const double inside = ranks.hosts > 1 ? (each - 1) / each : 1;  // steps that stay in a host
+  const double inside = ranks.hosts > 1 ? (each - 1) / each : 1;  // share of steps within a host
   const auto add = [&](std::string_view algorithm, Protocol protocol, double planned_us,
                        double taken_us, double load_within, double load_between) {
     CollectiveWay& way = ways.emplace_back(

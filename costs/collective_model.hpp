@@ -9,8 +9,8 @@
 
 namespace hipress::costs {
 
-/// Ways of the machine's library to carry out an operation of `bytes` bytes on these GPUs. Those of
-/// Gloo are in gloo_model.hpp. Each way of NCCL has two times:
+/// Ways in which the machine's library can carry out an operation of `bytes` bytes on these GPUs;
+/// for Gloo see gloo_ways(). Each way of NCCL has two times:
 ///  - `planned_s` is the estimate of NCCL's own tuning model, by which it chooses (formulas and
 ///    constants: src/graph/tuning.cc of NCCL 2.27 and 2.19).
 ///  - `seconds` = launch + steps · latency + bytes / rate + fill. The rate is that of the slower of
@@ -21,9 +21,9 @@ namespace hipress::costs {
 std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, Operation operation,
                                            double bytes);
 
-/// The library's choice: the first way with the smallest `planned_s`. `algorithm` and `protocol`
-/// restrict the choice like NCCL_ALGO and NCCL_PROTO; empty: any. Throws InputError if no way has
-/// them.
+/// The library's choice: the first way with the smallest `planned_s`. `algorithm` and `protocol`,
+/// unless empty, restrict the choice like NCCL_ALGO and NCCL_PROTO. Throws InputError if no way
+/// matches.
 CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation operation,
                               double bytes, std::string_view algorithm = {},
                               std::string_view protocol = {});

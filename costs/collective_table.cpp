@@ -30,7 +30,7 @@ Number number(std::string_view text, std::string_view column, Number least) {
   return value;
 }
 
-/// Names of Gloo's algorithms: its own choice, and the prefix of the others.
+/// Table's names of Gloo's algorithms: its own choice, and the prefix of a forced one.
 constexpr std::string_view kGloo = "gloo", kOfGloo = "gloo_";
 
 class Reader {

@@ -6,7 +6,7 @@
 
 namespace hipress::costs {
 
-/// GPUs of a collective, equally many on each host.
+/// GPUs of a collective; each host has the same number.
 struct Ranks {
   std::uint32_t hosts = 1;
   std::uint32_t gpus = 1;  ///< total number on all hosts
@@ -16,8 +16,8 @@ struct Ranks {
   std::uint32_t per_host() const { return gpus / hosts; }
 };
 
-/// Operations of a library. `bytes` is counted as in nccl-tests: the size of one rank's buffer for
-/// an all-reduce, a broadcast and an all-to-all, and of all shards together for the other two.
+/// Operations of a library. Their bytes are counted as in nccl-tests: all shards together for an
+/// all-gather and a reduce-scatter, one rank's buffer for all others.
 enum class Operation : std::uint8_t {
   kAllReduce,
   kAllGather,
@@ -30,10 +30,10 @@ enum class Operation : std::uint8_t {
 struct CollectiveWay {
   std::string_view algorithm;  ///< "ring", "tree", "nvls", "nvls_tree", "p2p", "halving_doubling"
   std::string_view protocol;   ///< "LL", "LL128", "Simple"; "TCP" for Gloo
-  double planned_s = 0;        ///< estimate of the library; 0 for Gloo, which has none
+  double planned_s = 0;        ///< the library's own estimate; 0 for Gloo, which has none
   double seconds = 0;          ///< estimate of this model
-  /// Shares of `seconds` during which the bytes keep a GPU's port into the fabric busy, and the
-  /// GPU's part of its host's cards.
+  /// Shares of `seconds` during which the bytes keep busy a GPU's port into the fabric (within),
+  /// and the GPU's part of its host's cards (between).
   double within = 0, between = 0;
 };
 

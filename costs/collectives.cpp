@@ -22,9 +22,9 @@ bool is_same_wire(const LinkCosts& a, const LinkCosts& b) {
          a.burst_bytes == b.burst_bytes;
 }
 
-/// True if the profile was measured on one machine whose cores moved the bytes of all ranks, at a
-/// quarter of a core or more for the link's full rate. A network that is slower than its hosts
-/// keeps them less busy, even if it joins ranks of one machine (network namespaces).
+/// True if the profile was measured on one machine, and moving bytes at the link's full rate keeps
+/// a quarter of a core or more busy. A slower network (such as one between network namespaces of
+/// the machine) keeps it less busy, and then cores are not the limit.
 bool limited_by_cores(const Profile& profile) {
   constexpr double kBusy = 0.25;
   if (!profile.shared_host || profile.cores == 0) return false;
@@ -32,9 +32,9 @@ bool limited_by_cores(const Profile& profile) {
   return link.core_s_per_byte == 0 || link.core_s_per_byte * link.bandwidth >= kBusy;
 }
 
-/// Measurement for the number of nodes nearest to `nodes`, among numbers that fit on one host, or
-/// among those that do not if `spans_hosts`. Null if none was measured. Collectives within a host
-/// say little about those between hosts.
+/// Measurement at the number of nodes nearest to `nodes`. Considers only numbers that need several
+/// hosts if `spans_hosts`, else only those that fit on one: collectives within a host say little
+/// about those between hosts. Null if there is no such measurement.
 const GatherCosts::value_type* nearest_measured(const GatherCosts& measured, const Machine& machine,
                                                 std::uint32_t nodes, bool spans_hosts) {
   const auto distance = [&](int n) { return std::abs(std::log(static_cast<double>(n) / nodes)); };
@@ -93,7 +93,7 @@ double CollectiveCosts::seconds(std::uint32_t nodes, std::int64_t bytes, const L
   return cores_ > 0 ? std::max(wire, core * ranks_per_core) : wire + core;
 }
 
-/// True if the ranks are spread evenly over hosts of the machine.
+/// True if the ranks are spread evenly over known hosts of the machine.
 bool CollectiveCosts::is_modelled(std::uint32_t nodes, const LinkCosts& link) const {
   const std::uint32_t hosts = link.span.hosts;
   return machine_ && hosts > 0 && nodes % hosts == 0 && nodes / hosts <= machine_->gpus;
@@ -133,7 +133,7 @@ double CollectiveCosts::modelled_s(std::uint32_t nodes, std::int64_t bytes,
 
 double CollectiveCosts::least_s_per_byte(std::uint32_t nodes, const LinkCosts& link) const {
   if (!is_modelled(nodes, link) || !measured_.empty()) return 0;
-  // The time per byte of each way falls with the size; at this size it is close to its limit.
+  // The time per byte of each way falls with the size, and at this size is close to its limit.
   constexpr double kManyBytes = 1e15, kAbove = 0.999;
   double least_s = std::numeric_limits<double>::infinity();
   for (const CollectiveWay& way :
@@ -156,8 +156,7 @@ double CollectiveCosts::core_s(int nodes, std::int64_t bytes) const {
   return ideal * ((1 - share) * core_share(low, bytes) + share * core_share(above->first, bytes));
 }
 
-/// CPU time per unit of ideal time, for ranks with a core each. If `cores_` is 0, the measured
-/// excess over the ideal time.
+/// Core time divided by the ideal time, for ranks with a core each.
 double CollectiveCosts::core_share(int nodes, std::int64_t bytes) const {
   const double ideal = row_.ideal_s(nodes, bytes, link_);
   const double taken = ideal > 0 ? measured_.at(nodes)(bytes) / ideal : 0;

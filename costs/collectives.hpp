@@ -9,25 +9,24 @@
 
 namespace hipress::costs {
 
-/// A library's collective, with its ideal time, used where it was not measured.
+/// A library's collective, and the ideal time that it is assumed to take where it was not measured.
 struct CollectiveRow {
   const char* name;     ///< "all-reduce"
-  const char* formula;  ///< formula of ideal_s, for messages
+  const char* formula;  ///< text of ideal_s's formula
   double (*ideal_s)(double nodes, std::int64_t bytes, const LinkCosts& link);
   GatherCosts Profile::*measured;
-  Operation operation;  ///< operation in the model of hosts of GPUs
+  Operation operation;  ///< its name in collective_model.hpp
 };
 /// Ideal times: rings of N−1 steps of o + S/(N·B) + L each; an all-reduce has twice as many. An
 /// all-to-all sends N−1 messages one after the other: (N−1)·o + (N−1)/N·S/B + L.
 extern const CollectiveRow kAllReduce, kAllGather, kReduceScatter, kAllToAll;
 
-/// Lower bound of a collective's time in seconds, on any machine: its bytes over that link.
+/// Lower bound on a collective's time in seconds, on any machine: its bytes on that link.
 double wire_s(const CollectiveRow& row, std::uint32_t nodes, std::int64_t bytes,
               const LinkCosts& link);
 
-/// Shares of a collective's duration during which its bytes keep busy each GPU's port into the
-/// fabric, and the GPU's part of its host's cards. Both are 0 if the hosts are not those of a
-/// machine.
+/// Shares of a collective's duration during which its bytes keep busy a GPU's port into the fabric
+/// (within), and the GPU's part of its host's cards (between). 0 without a machine.
 struct PortShares {
   double within = 0, between = 0;
 };
@@ -35,25 +34,25 @@ struct PortShares {
 /// Cost model of a library's collective, from a profile's measurements. `bytes` is the size of all
 /// shards together, which each node holds before or after the collective.
 ///
-/// On the profile's own link, a measured number of nodes takes the measured time. Otherwise the
-/// time has two parts:
+/// On the profile's own link, a number of nodes that was measured takes the measured time.
+/// Otherwise the time has two parts:
 ///  - the *wire time*: the ideal time on that link, a lower bound.
 ///  - the *core time*: the measured excess over the ideal time on the profile's own link. It does
 ///    not depend on the link, and is added. If cores limit the profile's link, as on a loopback,
 ///    all of the measured time is core time. It overlaps with the wire time, so the longer of the
-///    two counts, and ranks that share a host's cores run one after the other.
-/// The core time is a multiple of the ideal time on the profile's link. That factor is interpolated
-/// linearly between measured numbers of nodes and held beyond them. A profile without measurements
-/// has the ideal times.
+///    two counts, and ranks that share a core take turns.
+/// The core time is a multiple of the ideal time on the profile's link. Its factor is interpolated
+/// linearly between measured numbers of nodes, and constant beyond them. Without measurements, the
+/// ideal time is used.
 ///
 /// On hosts of a machine (Profile::machine, LinkCosts::span), an unmeasured collective takes the
-/// time of the collective model (collective_model.hpp), scaled by measured / modelled time at the
-/// nearest measured number of nodes.
+/// time of collective_time(), times measured / modelled time at the nearest measured number of
+/// nodes.
 class CollectiveCosts {
  public:
   CollectiveCosts(const Profile& profile, const CollectiveRow& row);
 
-  /// True if costs other than the ideal ones are known.
+  /// True if there are measurements or a machine; otherwise times are ideal.
   bool is_known() const { return !measured_.empty() || machine_.has_value(); }
 
   /// Seconds on `nodes` nodes, `ranks_per_core` of which share a core.
@@ -62,7 +61,7 @@ class CollectiveCosts {
 
   PortShares port_shares(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link) const;
 
-  /// Lower bound in seconds per byte at any size, on hosts of the machine; 0: no bound.
+  /// Lower bound in seconds per byte that holds at any size on hosts of the machine; 0 if unknown.
   double least_s_per_byte(std::uint32_t nodes, const LinkCosts& link) const;
 
   /// Warning about costs for this number of nodes ("… was not measured: …"); empty if they were
@@ -89,7 +88,7 @@ class AllReduceCosts : public CollectiveCosts {
 };
 
 /// Costs of the collectives of sharded training. An unmeasured all-gather or reduce-scatter takes
-/// half of an all-reduce.
+/// half the time of an all-reduce.
 class ShardCosts {
  public:
   explicit ShardCosts(const Profile& profile);

@@ -13,21 +13,19 @@
 namespace hipress::costs {
 namespace {
 
-// Relative error below which a fit is not split: timers and schedulers are not more repeatable.
+// Relative error below which a segment is not split: timers and schedulers are not more repeatable.
 constexpr double kGoodEnough = 0.02;
-// One more piece must lower the mean robust loss to below this fraction. Samples are medians of
-// many repetitions, so a curve through them errs less than one beside them.
+// A split must lower the robust loss to below this fraction. Samples are medians of many
+// repetitions, so a curve should follow them closely.
 constexpr double kClearGain = 0.8;
-// Minimum number of samples per piece; more for the last one, which is extrapolated to larger
-// sizes.
+// Minimum number of samples per piece, and in the last piece, which is extrapolated.
 constexpr std::size_t kMinSamplesPerPiece = 2;
 constexpr std::size_t kMinSamplesOfLast = 3;
 constexpr std::size_t kMaxPieces = 6;
 
 using Samples = std::span<const Sample>;
 
-/// Constraint on a line's intercept: not negative for a line that starts at x = 0; free for one
-/// that starts at a knee.
+/// Constraint on a line's intercept: not negative in the first piece, which starts at 0; else free.
 enum class Intercept { kNotNegative, kFree };
 
 struct Line {
@@ -48,8 +46,8 @@ double relative_residual(const Line& line, const Sample& sample) {
   return line(static_cast<double>(sample.x)) / sample.expected_s() - 1;
 }
 
-/// Minimises the squares of weight·(A + B·x − y)/y with B >= 0 and, unless free, A >= 0. If the
-/// unconstrained optimum has a negative coefficient, that coefficient is 0 in the constrained one.
+/// Minimises the sum of squares of weight·(A + B·x − y)/y with B >= 0 and, unless free, A >= 0. A
+/// coefficient that is negative in the unconstrained optimum is 0 in the constrained one.
 Line fit_weighted(Samples samples, const Eigen::VectorXd& weights, Intercept intercept) {
   const auto rows = static_cast<Eigen::Index>(samples.size());
   // Scale x to at most 1 for conditioning: elements are in the millions, seconds in the billionths.
@@ -99,8 +97,7 @@ Line fit_line(Samples samples, Intercept intercept) {
   return line;
 }
 
-/// Sum of absolute relative residuals, so that a bad sample is not squared when pieces are
-/// compared.
+/// Sum of absolute relative residuals. Squares would let an outlier decide where to split.
 double robust_loss(Samples samples, const Line& line) {
   double loss = 0;
   for (const Sample& sample : samples) loss += std::abs(relative_residual(line, sample));
@@ -113,8 +110,8 @@ Segment fit_segment(Samples samples, std::size_t begin, std::size_t end) {
   return {begin, end, line, robust_loss(own, line)};
 }
 
-/// Point x at which the right line takes over: the crossing if it lies between the neighbouring
-/// samples, else halfway between them.
+/// Size x from which the right line applies: where the lines cross, if that is between the
+/// neighbouring samples, else halfway between these.
 double takeover(Samples samples, const Segment& left, const Segment& right) {
   const auto last = static_cast<double>(samples[left.end - 1].x);
   const auto first = static_cast<double>(samples[right.begin].x);
@@ -190,7 +187,7 @@ double Curve::at(double x) const {
     piece = &candidate;
   }
   const double seconds = piece->a_s + piece->b_s * x;
-  return seconds < floor_s ? floor_s : seconds;  // written so that a NaN is passed on
+  return seconds < floor_s ? floor_s : seconds;  // returns NaN for a NaN
 }
 
 Curve Curve::times(double factor) const {

@@ -25,7 +25,7 @@ namespace {
 /// Bandwidth in units of links within a machine, such as "250 GB/s".
 std::string byte_rate(double bytes_per_s) { return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9); }
 
-/// Number with its noun: "1 node", "8 nodes".
+/// A number and its noun: "1 node", "8 nodes".
 std::string counted(std::uint32_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? std::string_view() : "s");
 }
@@ -103,7 +103,7 @@ std::string_view origin_of(const Profile& profile) {
     const std::size_t place = profile.source.find(origin);
     if (place >= first) continue;
     const std::string_view before = std::string_view(profile.source).substr(0, place);
-    if (before.ends_with(kNot)) continue;  // "derived, not measured"
+    if (before.ends_with(kNot)) continue;  // as in "derived, not measured"
     first = place;
     found = origin;
   }

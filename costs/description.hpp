@@ -7,13 +7,13 @@
 #include "costs/profile.hpp"
 #include "models/model.hpp"
 
-/// Texts for reports on the basis of a prediction.
+/// Texts for reports that describe the inputs of a prediction.
 namespace hipress::costs {
 
 /// Default profile of the tools.
 inline constexpr std::string_view kDefaultProfile = "sosp21";
 
-/// Text with the reason for the default, and how to get a better profile.
+/// Text that gives the reason for the default, and says how to get a better profile.
 inline constexpr std::string_view kWhyDefault =
     "since no `profile` was given: take one for your GPU and network, such as h100-100g "
     "(estimated), or measure your machines with hipress-profile";
@@ -25,18 +25,16 @@ std::string describe_bandwidth(double bytes_per_s);
 /// "published", or else "of own making".
 std::string_view origin_of(const Profile& profile);
 
-/// The profile in use: "profile h100-400g (estimated)". If it was not `given`, adds that it is the
-/// default, and how to get a better one.
+/// The profile in use: "profile h100-400g (estimated)", with kWhyDefault if it was not `given`.
 std::string describe_origin(const Profile& profile, bool given);
 
-/// Sentence on the costs used for an algorithm that has none of its own: those of a different
-/// algorithm ("tern.pse(b=4) is charged the cost of tern.pse(b=2)"), interpolated ones between two
-/// densities, or estimated_costs() (costs/traffic.hpp). Empty if it has its own, or if none are
-/// known.
+/// Sentence on the costs of an algorithm that has no row of its own: they are those of a different
+/// algorithm ("tern.pse(b=4) is charged the cost of tern.pse(b=2)"), interpolated between two
+/// densities, or estimated (costs/traffic.hpp). Empty if it has a row, or if no costs are known.
 std::string foreign_costs(const Profile& profile, const std::string& algorithm);
 
-/// Mix of computation behind a prediction, marked if assumed: "assumed mix gemm 46 %, attention 2
-/// %". Empty if the cluster does not distinguish classes, or there is no computation.
+/// Mix of computation in a prediction, such as "assumed mix gemm 46 %, attention 2 %". Empty if the
+/// cluster does not distinguish classes, or the model has no computation.
 std::string describe_mix(const Cluster& cluster, const models::Model& model);
 
 /// Profile, nodes, links and compute time in one line: "profile v100-100g (derived), 8 nodes × 4

@@ -10,11 +10,11 @@
 namespace hipress::costs {
 namespace {
 
-/// Shortest text that `parse` reads back to exactly `value`, in the unit and with as few digits as
-/// `format` gives, or in the base unit if scaling costs the last bit.
+/// Shortest text of format() that `parse` reads back to exactly `value`; in the base unit if
+/// scaling to a larger one loses the last bit.
 template <typename Format, typename Parse>
 std::string exact(double value, std::string_view base_unit, Format format, Parse parse) {
-  // Write a value that `parse` refuses unchanged: the reader's error then names the key.
+  // Values that `parse` refuses are written as they are: the reader's error then names the key.
   if (!std::isfinite(value) || value <= 0) return fmt::format("{}{}", value, base_unit);
   constexpr int kReadable = 12;
   for (int digits = 1; digits <= kReadable; ++digits) {

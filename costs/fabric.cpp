@@ -29,7 +29,7 @@ RackCosts read_level(const YamlNode& node) {
   return rack;
 }
 
-/// Path of a machine's file in the folder of the cluster's file, if it exists; else `name`.
+/// Path of file `name` in the folder of the cluster file if it exists there, else `name`.
 std::string find_machine(const std::string& cluster, const std::string& name) {
   const std::filesystem::path beside = std::filesystem::path(cluster).parent_path() / name;
   return io::is_file(beside.string()) ? beside.string() : name;

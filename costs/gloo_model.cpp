@@ -12,11 +12,11 @@ constexpr double kMicrosecond = 1e-6, kGigabyte = 1e9;
 
 // Constants of this model. Units: microseconds and 10^9 bytes per second.
 
-/// Start of an operation, a message at both its ends, and a message within a host.
+/// Time to start an operation, time of a message at both its ends, and latency within a host.
 constexpr double kStart_us = 60, kMessage_us = 20, kLocal_us = 15;
-/// Rate of one connection, which a thread serves, and of a sum.
+/// Rate of one connection, which one thread serves, and rate at which a rank adds.
 constexpr double kConnection = 2.5, kSum = 5;
-/// Longest segment of a ring's chunk, and least number of its segments.
+/// Maximum size of a segment of a ring's chunk, and minimum number of segments per chunk.
 constexpr double kSegmentBytes = 1 << 20, kLeastSegments = 2;
 
 /// Hop of a message: latency in microseconds, rate in 10^9 bytes per second.
@@ -37,7 +37,7 @@ struct GlooClock {
     return ranks.host_bandwidth.value_or(machine.host_bandwidth()) / kGigabyte;
   }
   Hop within() const { return {kLocal_us, kConnection}; }
-  /// Hop to another host while `senders` ranks of each host send over its cards, one card each.
+  /// Hop to another host while `senders` ranks of each host send. Each sends over one card.
   Hop between(double senders) const {
     const double card = cards_gb() / std::max<double>(machine.cards, 1);
     const double part = std::min(card, cards_gb() / senders);
@@ -45,8 +45,8 @@ struct GlooClock {
             std::min(part, kConnection)};
   }
 
-  /// Rounds of a ring: in each, every rank passes one chunk on in two or more segments, of which
-  /// two are under way. `sums`: the receiver adds the chunk to its own.
+  /// Rounds of a ring. In each round, every rank sends one chunk to the next, in two or more
+  /// segments, two of them at a time. If `sums`, the receiver adds the chunk to its own.
   double ring_us(double rounds, bool sums) const {
     const double chunk = bytes / n();
     const double segments = std::max(kLeastSegments, std::ceil(chunk / kSegmentBytes));
@@ -59,8 +59,8 @@ struct GlooClock {
     return std::max(chain_us * segments / 2, rounds * segments * slow.busy_us(segment));
   }
 
-  /// Halving with sums, and doubling if `gathers`, over the largest power of two of the ranks. The
-  /// other ranks form smaller blocks, which send their sums to that one and get the result back.
+  /// Recursive halving with sums, then doubling if `gathers`, in the largest block of 2^k ranks.
+  /// The other ranks form smaller blocks, which send it their sums and get the result back.
   double halving_us(bool gathers) const {
     const double times = gathers ? 2 : 1;
     const std::uint32_t block = std::bit_floor(ranks.gpus);
@@ -78,7 +78,7 @@ struct GlooClock {
     return us;
   }
 
-  /// Broadcast down a binomial tree.
+  /// Broadcast over a binomial tree.
   double tree_us() const {
     const double levels = std::bit_width(ranks.gpus - 1);
     const double crossing = std::bit_width(ranks.hosts - 1);
@@ -91,7 +91,7 @@ struct GlooClock {
     return (n() - 1) * hop.busy_us(bytes / n()) + hop.latency_us;
   }
 
-  /// Way that takes `us`, during which each host sends `load` times the bytes to other hosts.
+  /// Way that takes `us` µs, in which each host sends `load` times the bytes to other hosts.
   CollectiveWay way(std::string_view algorithm, double us, double load) const {
     CollectiveWay made = {.algorithm = algorithm, .protocol = "TCP"};
     made.seconds = (kStart_us + us) * kMicrosecond;

@@ -10,7 +10,7 @@ namespace hipress::costs {
 /// Hash index of links by the two hosts at their ends.
 class HostPairs {
  public:
-  /// `links` are Cluster::slow_links; of several links between the same hosts, the first counts.
+  /// `links` are Cluster::slow_links. If several join the same hosts, the first counts.
   template <class Links>
   explicit HostPairs(const Links& links) {
     std::uint32_t place = 0;

@@ -32,11 +32,10 @@ constexpr std::array<Starter, 9> kStarters = {{
 
 /// Assumed rate of a GPU's slot, bytes per second: PCIe 4.0 x16.
 constexpr double kAssumedPcie = 24e9;
-/// Share of the slot's rate for data that crosses the host's memory twice.
+/// Share of the slot's rate that remains for data that crosses the host's memory twice.
 constexpr double kShareOfSharedMemory = 0.5;
 
-/// Row for these GPUs, or null. Without a compute capability, the first row with that number of
-/// links.
+/// Row for these GPUs, or null. Without a compute capability, the first with their number of links.
 const Starter* starter_of(const HostTopology& topology) {
   const int links = topology.nvlinks.value_or(0);
   const Starter* found = nullptr;
@@ -65,7 +64,7 @@ double link_rate(const HostTopology& topology, const Machine& like) {
 
 void set_fabric(const HostTopology& topology, const Machine& like, Machine& machine) {
   std::string& source = machine.sources["fabric"];
-  if (topology.gpus == 1 || topology.nvlinks) machine.part_bandwidth.clear();  // like `like`'s
+  if (topology.gpus == 1 || topology.nvlinks) machine.part_bandwidth.clear();  // of `like`
   if (topology.gpus == 1) {
     machine.fabric = &fabric_kind("none");
     machine.gpu_bandwidth = 0;
@@ -154,7 +153,7 @@ std::string plural(int count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// Text on the ratio of cards to GPUs: "one for each GPU" if they divide evenly.
+/// Text on the ratio of cards to GPUs, such as "one for each GPU".
 std::string share_of_cards(const HostTopology& topology) {
   const int cards = topology.cards, gpus = topology.gpus;
   if (!topology.cards_beside_gpus) return gpus > 1 ? ", shared by all GPUs" : "";

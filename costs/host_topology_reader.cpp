@@ -29,7 +29,7 @@ struct Gpu {
   int line = 0;
   std::map<std::string, int> links;  ///< number of NVLinks, by the GPU at the other end
   int switch_links = 0;
-  std::set<std::string> beside;  ///< its PCIe switch, or the GPUs that share one with it
+  std::set<std::string> beside;  ///< its PCIe switch, or the GPUs below that switch
 };
 
 struct Card {
@@ -45,10 +45,10 @@ struct Parts {
   std::map<std::string, Card> cards;
   std::set<std::string> numa_nodes;
   std::map<std::string, std::set<int>>
-      threads;  ///< hardware threads, by a processor's text for them
+      threads;  ///< hardware threads, by a processor's list of them
 };
 
-/// True if NVLinks connect all GPUs, directly or over other GPUs.
+/// True if NVLinks connect all GPUs, directly or through other GPUs.
 bool joined_by_links(const std::map<std::string, Gpu>& gpus) {
   std::set<std::string> reached = {gpus.begin()->first};
   for (std::size_t before = 0; before != reached.size();) {
@@ -63,8 +63,8 @@ bool joined_by_links(const std::map<std::string, Gpu>& gpus) {
   return reached.size() == gpus.size();
 }
 
-/// Number of cores of a processor's hardware threads. Second threads of cores are listed in a range
-/// of their own: "0-47,96-143".
+/// Number of cores with these hardware threads. Second threads are a range of their own:
+/// "0-47,96-143".
 int cores_of(const std::set<int>& threads) {
   int ranges = 0;
   for (const int thread : threads) ranges += !threads.contains(thread - 1);
@@ -72,8 +72,8 @@ int cores_of(const std::set<int>& threads) {
   return ranges > 1 ? count / 2 : count;
 }
 
-/// Chooses the cards that a job uses: physical before virtual ones, then those beside GPUs, then
-/// the fastest.
+/// Chooses the cards that a job uses: physical rather than virtual cards; of these, cards beside
+/// GPUs; of these, the fastest.
 void choose_cards(const std::map<std::string, Card>& all, HostTopology& topology) {
   std::vector<Card> cards;
   for (const auto& [name, card] : all) cards.push_back(card);
@@ -86,7 +86,7 @@ void choose_cards(const std::map<std::string, Card>& all, HostTopology& topology
   if (cards.empty()) return;
   const double fastest = std::ranges::max(cards, {}, &Card::rate).rate;
   std::erase_if(cards, [&](const Card& card) { return card.rate < fastest; });
-  // Bridges and tunnels are several networks on one card.
+  // Several bridges and tunnels may be on one card.
   if (!cards.front().is_device) cards.resize(1);
   topology.cards = static_cast<int>(cards.size());
   topology.other_cards = cards.front().is_device ? static_cast<int>(devices - cards.size()) : 0;
@@ -124,7 +124,7 @@ void sum_up(const Parts& parts, HostTopology& topology) {
   }
 }
 
-/// An NCCL topology: XML of <system>, <cpu>, <pci>, <gpu>, <nvlink>, <nic> and <net>.
+/// Reader of NCCL topologies: XML of <system>, <cpu>, <pci>, <gpu>, <nvlink>, <nic> and <net>.
 class DumpReader {
  public:
   DumpReader(const std::string& path, const std::string& text) {
@@ -172,9 +172,9 @@ class DumpReader {
  private:
   /// Path from the root to an element.
   struct Place {
-    std::string host;                    ///< host, if a file has several
-    std::string bridge;                  ///< PCIe device below the processor
-    const XMLElement* device = nullptr;  ///< innermost PCIe device
+    std::string host;                    ///< for files with several hosts
+    std::string bridge;                  ///< outermost PCIe device, below the processor
+    const XMLElement* device = nullptr;  ///< innermost PCIe device, which has the element
   };
 
   [[noreturn]] void fail(int line, const std::string& message) const {
@@ -215,7 +215,7 @@ class DumpReader {
         topology_.cpu = vendor;
       }
     }
-    // Hexadecimal words of 32 threads, highest first; of the first host only.
+    // Hexadecimal words of 32 threads each, highest first. Only the first host's are read.
     if (first_host_.value_or(host) == host) read_affinity(attribute(cpu, "affinity"));
     first_host_ = first_host_.value_or(host);
     walk(cpu, {.host = host, .bridge = {}, .device = nullptr});
@@ -238,7 +238,7 @@ class DumpReader {
     inner.device = &pci;
     if (inner.bridge.empty())
       inner.bridge = place.host + " " + std::string(attribute(pci, "busid"));
-    // Files for NCCL_TOPO_FILE identify devices by class only.
+    // Files for NCCL_TOPO_FILE may identify a GPU by its class only.
     const std::string_view device_class = attribute(pci, "class");
     if (pci.FirstChildElement() == nullptr && device_class.starts_with("0x0302")) {
       add_gpu(pci, inner);
@@ -286,7 +286,7 @@ class DumpReader {
     add_card(place.host + " " + std::to_string(integer(net, "dev")), place, net);
   }
 
-  /// Adds a card; one that is listed below several processors counts once.
+  /// Adds a card. A card that is listed below several processors counts once.
   void add_card(const std::string& name, const Place& place, const XMLElement& element) {
     Card& card = parts_.cards[name];
     card.is_device = place.device != nullptr;
@@ -298,8 +298,7 @@ class DumpReader {
   static const char* network_of(const XMLElement* device, const XMLElement& net) {
     struct Row {
       std::string_view vendor, device, device_class;  ///< prefixes
-      bool gpu_direct;                                ///< counts only if GPU memory can be read
-                                                      ///< directly
+      bool gpu_direct;                                ///< only if the card can access GPU memory
       const char* network;
     };
     static constexpr std::array<Row, 4> kRows = {{
@@ -339,7 +338,7 @@ const std::array<std::pair<std::string_view, DumpReader::Read>, 5> DumpReader::k
     {"net", &DumpReader::read_net},
 }};
 
-/// The output of `nvidia-smi topo -m`: a matrix of GPUs and cards.
+/// Reader of the output of `nvidia-smi topo -m`, a matrix of GPUs and cards.
 class MatrixReader {
  public:
   MatrixReader(const std::string& path, const std::string& text) {
@@ -350,7 +349,7 @@ class MatrixReader {
     for (std::string line; std::getline(in, line);) lines_.push_back(words_of(line));
   }
 
-  /// True if a line names columns, starting with GPU0.
+  /// True if there is a header: a line that names columns, starting with GPU0.
   bool has_matrix() const { return header() < lines_.size(); }
 
   HostTopology read() {
@@ -390,7 +389,7 @@ class MatrixReader {
   static bool is_gpu(std::string_view name) { return name.starts_with("GPU"); }
   static bool is_near(std::string_view cell) { return cell == "PIX" || cell == "PXB"; }
 
-  /// Number of NVLinks of a cell ("NV18"); 0 for other cells.
+  /// Number of NVLinks in a cell such as "NV18"; 0 for other cells.
   static int links_of(std::string_view cell) {
     int count = 0;
     if (cell.starts_with("NV")) {
@@ -463,8 +462,8 @@ class MatrixReader {
     }
   }
 
-  /// Recognises switches: all pairs of GPUs report the same number of links, and together these
-  /// exceed the links that one GPU has.
+  /// Fills parts_ from the matrix. Links lead to NVSwitches if all pairs of GPUs show the same
+  /// number of links, and direct links to all other GPUs would take more than a GPU has.
   void fill_parts() {
     std::set<int> counts;
     for (const auto& [name, cells] : rows_) {

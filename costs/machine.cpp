@@ -25,7 +25,7 @@ constexpr const char* kMachineSchema = "hipress.machine/1";
 constexpr std::int64_t kMostGpus = 1 << 12;
 constexpr std::int64_t kMostCards = 1 << 10;
 
-/// Shares of NVLink's rate: NCCL, src/graph/topo.h, SM…_NVLINK_BW over the link's own rate.
+/// Shares of NVLink's rate: SM…_NVLINK_BW of NCCL (src/graph/topo.h), divided by the link's rate.
 constexpr std::array<GpuGeneration, 5> kGenerations = {{
     {"volta", 0, 20.0 / 25, "20 of 25 GB/s a link"},
     {"ampere", 1, 20.0 / 25, "20 of 25 GB/s a link"},
@@ -137,7 +137,7 @@ void read_cpu(const YamlNode& cpu, Machine& machine) {
   machine.cores = static_cast<int>(cpu.at("cores").integer(1, 1 << 16));
 }
 
-/// Sections of figures; each must name its source.
+/// Reads the sources; each section of figures must name one.
 void read_sources(const YamlNode& root, Machine& machine) {
   const YamlNode sources = root.at("sources");
   for (const auto& [section, source] : sources.entries()) {
@@ -251,14 +251,14 @@ void write_machine(const std::string& path, const Machine& machine) {
   out << YAML::EndMap;
   out << YAML::Key << "sources" << YAML::Value << machine.sources << YAML::EndMap;
   const std::string text = std::string(out.c_str()) + "\n";
-  parse_machine(text, path);  // what could not be read is not written
+  parse_machine(text, path);  // refuses text that read_machine() could not read
   io::write_file(path, [&](std::ostream& file) { file << text; });
 }
 
 std::vector<std::string> machine_names() { return io::data_names(kFolder, ".yaml"); }
 
 std::string machine_file(const std::string& path_or_name) {
-  // Names of machines have dots ("p5.48xlarge"), which names of other data do not have.
+  // Handled here, since names of machines have dots ("p5.48xlarge"), unlike those of other data.
   const std::vector<std::string> shipped = machine_names();
   if (std::ranges::binary_search(shipped, path_or_name)) {
     return io::data_file(fmt::format("{}/{}.yaml", kFolder, path_or_name));

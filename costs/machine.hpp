@@ -9,11 +9,11 @@
 
 namespace hipress::costs {
 
-/// Generation of NVIDIA GPUs, as distinguished by collective libraries.
+/// Generation of NVIDIA GPUs, which NCCL's tuning distinguishes.
 struct GpuGeneration {
   const char* name;        ///< "hopper"
   int index;               ///< row in the tables of collective_model.cpp
-  double nvlink_share;     ///< share of NVLink's rate in a library's plans for rings
+  double nvlink_share;     ///< share of NVLink's rate that NCCL assumes when it plans rings
   const char* nvlink_why;  ///< source of nvlink_share
 };
 
@@ -21,8 +21,8 @@ struct GpuGeneration {
 struct FabricKind {
   const char* name;  ///< "nvswitch"
   const char* help;
-  const char* joins;       ///< words in a sentence: "on one NVSwitch"
-  bool is_nvlink;          ///< true: stores of 128 bytes arrive whole, as protocol LL128 needs
+  const char* joins;       ///< words for sentences: "on one NVSwitch"
+  bool is_nvlink;          ///< NVLink: stores of 128 bytes arrive whole, as protocol LL128 needs
   bool switch_multicasts;  ///< the switch sums and copies (NVLS), if the GPUs support it
 };
 
@@ -31,11 +31,11 @@ struct NetworkKind {
   const char* name;  ///< "infiniband"
   const char* help;
   double share;        ///< share of the cards' rate that large collectives reach, up to `most`
-  double latency_s;    ///< default, one way between two GPUs
-  double reported_s;   ///< latency that its plugin reports, used in the library's plans
+  double latency_s;    ///< default latency, one way between two GPUs
+  double reported_s;   ///< latency that its plugin reports to NCCL, which plans with it
   bool keeps_words;    ///< stores of 128 bytes arrive whole: protocol LL128 is allowed
-  bool has_nvls_tree;  ///< collectives over several hosts use the hosts' switches
-  double most = 0;     ///< maximum of large collectives per card, bytes per second; 0: none
+  bool has_nvls_tree;  ///< collectives over several hosts may use the hosts' NVSwitches
+  double most = 0;     ///< limit of large collectives per card, bytes per second; 0: no limit
 
   /// Share of a card's rate that large collectives reach.
   double share_of(double rate) const { return most > 0 ? std::min(share, most / rate) : share; }
@@ -44,7 +44,7 @@ struct NetworkKind {
 /// Library of a job's collectives.
 enum class Library : std::uint8_t {
   kNccl,
-  kGloo,  ///< library for tensors in the host's memory, as PyTorch uses it for jobs on CPUs
+  kGloo,  ///< for tensors in the host's memory; PyTorch's library for jobs on CPUs
 };
 
 /// Data sheet of a host with GPUs: machines/NAME.yaml, schema hipress.machine/1
@@ -60,7 +60,7 @@ struct Machine {
   std::string kernels;                 ///< profile with kernels to scale to memory_bandwidth
   const FabricKind* fabric = nullptr;
   double gpu_bandwidth = 0;  ///< per GPU into the fabric, one way, bytes per second
-  /// Bandwidth among fewer GPUs of the host, by their number, if links join only some of the GPUs.
+  /// gpu_bandwidth among fewer GPUs of the host, by their number, if links join only some pairs.
   std::map<std::uint32_t, double> part_bandwidth = {};
   const NetworkKind* network = nullptr;
   std::uint32_t cards = 0;       ///< 0: hosts have no network
@@ -79,17 +79,17 @@ struct Machine {
     return part == part_bandwidth.end() ? gpu_bandwidth : part->second;
   }
 
-  /// Reached bandwidth of all cards of a host together, one way, bytes per second.
+  /// Bandwidth that all cards of a host reach together, one way, bytes per second.
   double host_bandwidth() const { return cards * card_rate * network_share; }
 };
 
-/// Sets the library, by its name: "nccl" or "gloo". Gloo goes by TCP through the host's memory, so
-/// cards then reach at most what TCP reaches, and have at least its latency. InputError lists the
-/// known names.
+/// Sets the library, "nccl" or "gloo"; for other names throws InputError. Gloo sends over TCP
+/// through the host's memory, so it limits cards to TCP's share of their rate, and raises their
+/// latency to at least TCP's.
 void use_library(std::string_view name, Machine& machine);
 const char* name_of(Library library);
 
-/// Rows by name. InputError lists the known names.
+/// Rows by name. Throws InputError for an unknown name.
 const FabricKind& fabric_kind(std::string_view name);
 const NetworkKind& network_kind(std::string_view name);
 
@@ -98,7 +98,7 @@ const NetworkKind& network_kind(std::string_view name);
 std::string machine_file(const std::string& path_or_name);
 
 /// Reads a machine's file, or a shipped one by name ("p5.48xlarge"). Throws InputError with file
-/// and line if it is unreadable or truncated, or a key is unknown, missing or has an invalid value.
+/// and line if it is unreadable or truncated, or a key is unknown, missing or invalid.
 Machine read_machine(const std::string& path_or_name);
 
 /// Like read_machine(), but reads text; `name` stands for the file in messages.

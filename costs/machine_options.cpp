@@ -100,7 +100,7 @@ void scale_curve(double factor, Curve& curve) {
   for (Curve::Piece& piece : curve.pieces) {
     piece.b_s *= factor;
     piece.a_s = launch_s + (piece.a_s - launch_s) * factor;
-    piece.a_s = std::max(piece.a_s, -piece.b_s * piece.from);  // no time is negative
+    piece.a_s = std::max(piece.a_s, -piece.b_s * piece.from);  // times stay non-negative
   }
 }
 
@@ -110,7 +110,7 @@ void scale_stage(double factor, StageCosts& stage) {
   stage.a_s = launch_s;
 }
 
-/// Memory bandwidth for which the kernels' costs hold, bytes per second.
+/// Memory bandwidth at which the kernels' costs were measured, bytes per second.
 double measured_at(const Profile& profile) {
   return profile.kernels_measured_at > 0 ? profile.kernels_measured_at : profile.memory_bandwidth;
 }
@@ -146,7 +146,7 @@ void apply_scale(const MachineOptions& options, LoadedMachines& machines) {
   profile.name += fmt::format(" with kernels scaled to {}", io::format_bandwidth(to));
 }
 
-/// Position of the "=" between two algorithms, outside their parameters, as in
+/// Position of the "=" between two algorithms and outside their parameters, as in
 /// "x.pse(b=2)=int4block(bits=4)"; npos if not found.
 std::size_t equals_between(const std::string& text) {
   int depth = 0;
@@ -183,7 +183,7 @@ void apply_assumed_costs(const MachineOptions& options, LoadedMachines& machines
   }
 }
 
-/// Warns if links are given, but the nodes share the cores of the one machine that was measured.
+/// Warns if link costs are given, but all nodes share the cores of the one measured machine.
 void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines) {
   const bool own_links = !options.bandwidth.empty() || !options.latency.empty();
   const std::uint32_t nodes = machines.cluster.nodes;
@@ -194,8 +194,8 @@ void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines
       machines.profile.name, machines.profile.cores, nodes));
 }
 
-/// Warns of link costs in the cluster file that replace the profile's, for profiles that know the
-/// rate of their link: a file may mistake that rate for the bandwidth, which is lower.
+/// Warns of link costs in the cluster file that replace the profile's, if the profile has the rate
+/// of its link: users may mistake that rate for the bandwidth, which is lower.
 void warn_of_replaced_link(const MachineOptions& options, LoadedMachines& machines) {
   const Profile& profile = machines.profile;
   if (options.cluster.empty() || profile.link_rate == 0) return;
@@ -250,7 +250,7 @@ Ranks ranks_of(const MachineOptions& options, const Machine& machine, std::uint3
   return ranks;
 }
 
-/// Adds the machine and the hosts of the cluster's file, if it names a machine.
+/// Adds the machine and the hosts of the cluster file, if it names a machine.
 MachineOptions with_file(MachineOptions options) {
   if (options.cluster.empty()) return options;
   const std::optional<MachineHosts> said = machine_hosts(options.cluster);
@@ -272,8 +272,7 @@ MachineOptions with_file(MachineOptions options) {
   return options;
 }
 
-/// Cluster in which every GPU is a node. The GPUs of a host share its cards, and its fabric joins
-/// them.
+/// Cluster in which every GPU is a node. The host's fabric joins its GPUs, which share its cards.
 Cluster cluster_of_machine(const MachineOptions& options, const Profile& profile,
                            std::uint32_t nodes) {
   const Machine& machine = *profile.machine;

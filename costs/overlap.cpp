@@ -5,7 +5,7 @@
 namespace hipress::costs {
 namespace {
 
-/// True if `holds` is true for every factor in use.
+/// True if `holds` is true for every factor in use: the matrix's, or else the constants.
 template <typename Predicate>
 bool all_of(const OverlapFactors& factors, Predicate holds) {
   if (!factors.matrix) {
@@ -22,8 +22,8 @@ bool all_of(const OverlapFactors& factors, Predicate holds) {
          std::ranges::all_of(matrix.classes, holds_of);
 }
 
-/// Weighted mean Σ m_c·f_c, normalised and at least 1: a mix's sum may differ from 1 by
-/// kMixTolerance, and rounding may give less than 1.
+/// Weighted mean Σ m_c·f_c. Divided by the mix's sum, which may differ from 1 by kMixTolerance, and
+/// raised to at least 1, since rounding may give less.
 double mean(const OverlapMatrix& matrix, const models::Mix& mix, double ClassOverlap::*factor) {
   double sum = 0, total = 0;
   for (std::size_t i = 0; i < mix.size(); ++i) {

@@ -8,17 +8,16 @@
 
 namespace hipress::costs {
 
-/// Slowdown factors of one class of computation, and of the work beside it, while both run on one
-/// node.
+/// Slowdown factors of one class of computation, and of other work on its node at the same time.
 struct ClassOverlap {
-  double beside_codec = 1;     ///< factor of the computation, while a codec runs
-  double beside_transfer = 1;  ///< factor of the computation, during a transfer
-  double slows_codec = 1;      ///< factor of the codec, while the computation runs
-  double slows_transfer = 1;   ///< factor of the transfer, while the computation runs
+  double beside_codec = 1;     ///< computation's, while a codec runs
+  double beside_transfer = 1;  ///< computation's, during a transfer
+  double slows_codec = 1;      ///< codec's, while the computation runs
+  double slows_transfer = 1;   ///< transfer's, while the computation runs
   bool operator==(const ClassOverlap&) const = default;
 };
 
-/// Key of a class's row.
+/// Key of a factor in a class's row.
 struct ClassOverlapKey {
   std::string_view name;
   double ClassOverlap::*factor;
@@ -38,8 +37,8 @@ struct OverlapMatrix {
   bool operator==(const OverlapMatrix&) const = default;
 };
 
-/// Slowdown factors of two kinds of work that run at once on one node: constants, the same in both
-/// directions and for all computation, or a matrix, which replaces them.
+/// Slowdown factors of two kinds of work that run on a node at the same time: constants, which are
+/// equal for both kinds and all classes of computation, or a matrix in their place.
 struct OverlapFactors {
   double compute_codec = 1;
   double compute_transfer = 1;
@@ -49,11 +48,11 @@ struct OverlapFactors {
 };
 inline constexpr double kMaxOverlap = 8;
 
-/// A constant, and the matrix entries that it stands for.
+/// A constant, and the matrix entries for which it stands.
 struct OverlapConstant {
   std::string_view name;
   double OverlapFactors::*factor;
-  /// Entries of every class's row; null for codec_transfer.
+  /// Entries in the row of every class; null for codec_transfer.
   double ClassOverlap::*computation = nullptr;
   double ClassOverlap::*other = nullptr;
 };
@@ -65,17 +64,17 @@ inline constexpr std::array<OverlapConstant, 3> kOverlapConstants = {{
     {"codec_transfer", &OverlapFactors::codec_transfer},
 }};
 
-/// Sets the constant and, if there is a matrix, all entries that it stands for.
+/// Sets the constant and, if there is a matrix, all entries for which it stands.
 void set_constant(OverlapFactors& factors, const OverlapConstant& constant, double value);
 
-/// Replaces a matrix by constants: for the assumed mix, the larger of both directions. Returns
-/// constants unchanged.
+/// Replaces a matrix by constants: each is the larger of the factors of both directions, for the
+/// assumed mix. Returns constants unchanged.
 OverlapFactors constants_of(const OverlapFactors& factors);
 
 /// True if any factor exceeds 1.
 bool slows(const OverlapFactors& factors);
 
-/// A factor outside 1 … kMaxOverlap; nullopt if all are inside.
+/// Finds a factor outside 1 … kMaxOverlap; nullopt if all are inside.
 std::optional<double> out_of_range(const OverlapFactors& factors);
 
 /// Slowdown factors of one model's computation, codecs and transfers on a node.
@@ -88,11 +87,11 @@ struct DirectedFactors {
 
 /// Slowdown factors of a model with that mix (default: models::assumed_mix()).
 ///
-/// A computation of T seconds runs kernels of class c for m_c·T of them. Beside a codec, class c
-/// takes b_c times as long: T·Σ m_c·b_c in total, so the factor is Σ m_c·b_c. A codec's kernel or a
-/// message beside the computation meets class c with probability m_c and then takes s_c times as
-/// long: Σ m_c·s_c in the mean. Every factor is a mean of factors of at least 1, so nothing gets
-/// faster than alone. The constants (kOverlapConstants) do not depend on the mix.
+/// A computation of T seconds runs kernels of class c for m_c·T seconds. While a codec runs, class
+/// c takes b_c times as long, so all classes take T·Σ m_c·b_c, and the factor is Σ m_c·b_c. A
+/// codec's kernel or a message meets class c with probability m_c, and then takes s_c times as
+/// long, which is Σ m_c·s_c on average. Each result is a mean of factors of at least 1, so no work
+/// gets faster than alone. The constants (kOverlapConstants) do not depend on the mix.
 DirectedFactors directed(const OverlapFactors& factors, const std::optional<models::Mix>& mix);
 
 }  // namespace hipress::costs

@@ -32,17 +32,16 @@ struct CodecCosts {
   Curve encode;
   Curve decode;
   Curve decode_add;
-  /// Factor of `encode` for divided values, if the divisor is not a power of two
-  /// (casync::encodes_quotients)
+  /// Factor of `encode` if it also divides the values by a number that is not a power of two
+  /// (casync::encodes_quotients()).
   double encode_factor_quotients = 1;
-  /// Mean length of a message relative to its upper bound, from a sample; 1 if messages do not
-  /// vary.
+  /// Mean length of a message in a sample, divided by its upper bound; 1 if messages do not vary.
   double message_share = 1;
   std::vector<StageCosts> stages = {};  ///< costs of the encodes; their work: encode_work()
   StageCosts decode_stages = {};        ///< cost of the last decode; its work: decode_work()
   bool operator==(const CodecCosts&) const = default;
 
-  /// Costs with the times of encodes and decodes scaled by factors.
+  /// Costs with the times of encodes and decodes multiplied by factors.
   CodecCosts times(double encode_factor, double decode_factor) const;
   CodecCosts times(double factor) const { return times(factor, factor); }
 
@@ -52,7 +51,7 @@ struct CodecCosts {
   }
 };
 
-/// Costs of a network interface and of the path between two.
+/// Costs of a network interface, and of the path between two interfaces.
 struct LinkCosts {
   double overhead_s = 0;           ///< o: time per message, occupies both ports
   double bandwidth = 0;            ///< B, bytes per second one way
@@ -60,21 +59,22 @@ struct LinkCosts {
   double latency_s = 0;            ///< L: time on the wire, occupies no resource
   double core_s_per_byte = 0;      ///< CPU time per byte, both ends together
   double core_s_per_message = 0;   ///< CPU time per message, both ends together
-  /// Factor of core_s_per_byte for bytes that interrupt long codec tasks (casync::kOfLongSlice)
+  /// Factor of core_s_per_byte for messages that interrupt long codec tasks (casync::kOfLongSlice).
   double core_factor_interrupting = 1;
-  std::int64_t burst_bytes = 0;  ///< bytes that a port passes at once after idling; 0: no burst
-  /// Placement of a collective's ranks on hosts of a machine (Profile::machine).
+  std::int64_t burst_bytes = 0;  ///< bytes that a port sends without delay after idling; 0: no
+                                 ///< burst
+  /// Spread of a collective's ranks over hosts of Profile::machine.
   struct Span {
-    std::uint32_t hosts = 0;    ///< hosts over which the ranks are spread evenly; 0: unknown
-    std::uint32_t rails = 1;    ///< GPUs per rank, which share its bytes
+    std::uint32_t hosts = 0;    ///< number of hosts, with equally many ranks each; 0: unknown
+    std::uint32_t rails = 1;    ///< number of GPUs per rank, which share its bytes
     double host_bandwidth = 0;  ///< bandwidth of all cards of a host, bytes per second
     bool operator==(const Span&) const = default;
   };
   Span span = {};
   bool operator==(const LinkCosts&) const = default;
 
-  /// Sets the bandwidth of a different network, for both directions. Drops the burst, which belongs
-  /// to the measured network.
+  /// Sets the bandwidth of a different network, the same for both directions at once. Removes the
+  /// burst, which belongs to the measured network.
   void set_bandwidth(double bytes_per_s) {
     bandwidth = bandwidth_both_ways = bytes_per_s;
     burst_bytes = 0;
@@ -88,15 +88,14 @@ struct LinkCosts {
   }
 };
 
-/// Measured times by number of nodes N, for example of all-to-one and one-to-all transfers (x in
-/// bytes per sender).
+/// Measured times by number of nodes, such as those of gathers and scatters (x: bytes per sender).
 using GatherCosts = std::map<int, Curve>;
 
-/// Parameters for estimated costs of algorithms that are not in the profile (costs/traffic.hpp).
+/// Parameters of the estimate for algorithms that the profile does not list (costs/traffic.hpp).
 struct KernelEstimate {
   double share_of_memory = 0;  ///< share of the memory bandwidth that kernels reach, in (0, 1]
-  double first_launch_s = 0;   ///< launch of a kernel
-  double next_launch_s = 0;    ///< launch of a following kernel on the same stream
+  double first_launch_s = 0;   ///< launch of the first kernel
+  double next_launch_s = 0;    ///< launch of each kernel that follows on the same stream
   bool operator==(const KernelEstimate&) const = default;
 };
 
@@ -106,14 +105,14 @@ struct Profile {
   std::string name;             ///< "sosp21"
   std::string source;           ///< "measured", or the origin of the numbers
   std::string hardware;         ///< "AMD EPYC, 2 cores", "V100"
-  std::string fingerprint;      ///< fingerprint of the file
+  std::string fingerprint;      ///< hash of the file
   std::string device = "cpu";   ///< device of the kernels
-  double memory_bandwidth = 0;  ///< bytes per second, the ceiling of kernels
+  double memory_bandwidth = 0;  ///< the device's, bytes per second
   /// Memory bandwidth at which the kernels were measured, bytes per second; 0: unknown.
   double kernels_measured_at = 0;
-  int cores = 0;             ///< cores of the host; 0: not a shared resource
-  double core_turn_s = 0;    ///< time slice of codec threads while others wait for the core
-  bool shared_host = false;  ///< true: measured with all ranks on one machine (loopback)
+  int cores = 0;             ///< cores of the host; 0: cores are not a shared resource
+  double core_turn_s = 0;    ///< time slice of codec threads while other threads wait
+  bool shared_host = false;  ///< measured with all ranks on one machine (loopback)
   std::map<std::string, CodecCosts> codecs;
   std::optional<KernelEstimate> estimate;  ///< unset: algorithms not in `codecs` have no costs
   Curve merge;                             ///< addition of raw fp32, x in elements
@@ -121,8 +120,8 @@ struct Profile {
   double link_rate = 0;  ///< nominal rate of the link, bytes per second; 0: unknown
   OverlapFactors overlap;
   GatherCosts fan_in, fan_out;  ///< empty: not measured
-  GatherCosts all_reduce;  ///< a library's all-reduce, x in bytes per node; empty: not measured
-  /// A library's collectives, x in bytes of all shards together; empty: not measured.
+  GatherCosts all_reduce;       ///< a library's all-reduce; x: bytes per node; empty: not measured
+  /// A library's collectives; x: bytes of all shards together; empty: not measured.
   GatherCosts all_gather, reduce_scatter, all_to_all;
   /// Hosts for the model of unmeasured collectives; not a key of the file.
   std::optional<Machine> machine = {};
@@ -138,14 +137,14 @@ struct Profile {
   };
   std::vector<Series> samples;
 
-  /// Costs of an algorithm, with or without its parameters ("tbq", "tbq(tau=0.25)"). A sparsifier
-  /// between two rows of different densities is interpolated (costs/density.hpp). Without a row:
-  /// estimated_costs() (costs/traffic.hpp). InputError lists the profile's algorithms if there are
-  /// no costs.
+  /// Costs of an algorithm, with or without its parameters ("tbq", "tbq(tau=0.25)"). For a
+  /// sparsifier they are interpolated between rows of different densities (costs/density.hpp). An
+  /// algorithm without a row has estimated_costs() (costs/traffic.hpp). Throws InputError that
+  /// lists the profile's algorithms if there are no costs.
   CodecCosts codec(const std::string& algorithm) const;
 
   /// Name of the row in `codecs` that codec() uses: the algorithm's own, or one with other
-  /// parameters. If codec() interpolates, the nearer of its two rows. Empty if not found.
+  /// parameters. If codec() interpolates, the nearer row. Empty if there is no row.
   std::string row_of(const std::string& algorithm) const;
 
   bool operator==(const Profile&) const = default;
@@ -153,7 +152,7 @@ struct Profile {
 
 /// Reads a profile file, or a shipped profile by its name ("sosp21"; a file of that name is
 /// "./sosp21"). Throws InputError with file and line if it is unreadable or truncated, has a
-/// different schema, or a value is unknown, missing, without unit, negative or not finite.
+/// different schema, or if a value is unknown, missing, without unit, negative or not finite.
 Profile read_profile(const std::string& path_or_name);
 
 /// Names of the shipped and the starter profiles, in alphabetic order.

@@ -27,7 +27,7 @@ constexpr std::string_view kSchema = "hipress.profile/1";
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
 constexpr double kMaxResidual = 1e12;
 
-/// `slope_key` names the unit of x: "s_per_element" or "s_per_byte".
+/// Reads a piece of a curve. `slope_key` is "s_per_element" or "s_per_byte".
 Curve::Piece read_piece(const YamlNode& node, std::string_view slope_key) {
   node.expect_keys({"from", "a_s", slope_key});
   constexpr double kMax_s = io::kLongestDuration_s;
@@ -198,9 +198,9 @@ Probes read_probes(const YamlNode& node) {
   return {.copy = read("copy"), .codec = read("codec"), .transport = read("transport")};
 }
 
-/// Throws InputError without the end marker "...": a file truncated at a line's end is valid YAML.
+/// Throws InputError without the end marker "...": a file truncated after a line is valid YAML.
 void require_end_marker(const std::string& bytes, const std::string& path) {
-  // A file that is not text is reported when it is read.
+  // A file that is not text gets its own error when it is parsed.
   if (bytes.find('\0') != std::string::npos || bytes.starts_with("\xff\xfe")) return;
   if (io::has_end_marker(bytes)) return;
   const auto lines = static_cast<int>(std::count(bytes.begin(), bytes.end(), '\n'));
@@ -276,8 +276,8 @@ CodecCosts CodecCosts::times(double encode_factor, double decode_factor) const {
 }
 
 std::string Profile::row_of(const std::string& algorithm) const {
-  // Row with these parameters, else with the nearest density, else with any parameters, which
-  // change costs little. Brackets that do not end the text belong to a program's path.
+  // Prefers the row with these parameters, then the nearest density, then any parameters, which
+  // change costs little. Brackets before the end of the text belong to a program's path.
   const auto base = [](const std::string& text) {
     return text.ends_with(')') ? text.substr(0, text.rfind('(')) : text;
   };

@@ -218,7 +218,7 @@ void write_profile(const std::string& path, const Profile& profile) {
   write_samples(out, profile);
   out << YAML::EndMap;
   const std::string text = std::string(out.c_str()) + "\n...\n";
-  parse_profile(text, path);  // refuses what cannot be read back
+  parse_profile(text, path);  // refuses text that read_profile() would refuse
   io::write_file(path, [&](std::ostream& file) { file << text; });
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr Eigen::Index kTerms = 5;
 using Terms = std::array<double, kTerms>;
 
-/// Factors of the five costs, in their order.
+/// Factors of the five coefficients, in their order.
 Terms terms_of(const StageWork& work) {
   return {1, static_cast<double>(work.elements), static_cast<double>(work.element_ranks),
           static_cast<double>(work.values), static_cast<double>(work.value_ranks)};
@@ -44,15 +44,12 @@ std::vector<unsigned> subsets() {
   return all;
 }
 
-/// Non-negative coefficients that minimise
-/// matrix·x − target
-/// ². Restricted to its positive terms, the minimum is an ordinary least-squares solution. So it is
-/// the best of the ordinary solutions of all subsets that have no negative coefficient. With five
-/// terms there are 31 subsets.
+/// Non-negative coefficients that minimise ‖matrix·x − target‖². The optimum solves the ordinary
+/// least-squares problem of its positive terms. So it is the best of those ordinary solutions, over
+/// all 31 subsets of the five terms, that have no negative coefficient.
 Eigen::VectorXd non_negative_least_squares(const Eigen::MatrixXd& matrix,
                                            const Eigen::VectorXd& target) {
-  // Improvements below these are rounding errors: relative ones, and those in the squares of a
-  // perfect fit.
+  // Smaller improvements are rounding errors: relative ones, and absolute ones for a perfect fit.
   constexpr double kBetter = 1e-6, kPerfect = 1e-20;
   Eigen::VectorXd best = Eigen::VectorXd::Zero(kTerms);
   double best_loss = target.squaredNorm();
@@ -85,8 +82,8 @@ std::vector<double> relative_residuals(const std::vector<StageSample>& samples,
   return residuals;
 }
 
-/// Matrix with a column per term, each divided by its largest entry for conditioning: elements are
-/// in the millions, seconds in the billionths.
+/// Matrix with one column per term. Columns are divided by their largest entry for conditioning:
+/// elements are in the millions, seconds in the billionths.
 struct Problem {
   explicit Problem(const std::vector<StageSample>& samples)
       : matrix(static_cast<Eigen::Index>(samples.size()), kTerms) {

@@ -9,8 +9,8 @@
 
 #include "kernels/codec/stages.hpp"
 
-/// Costs of a stage of a staged codec, and their fit to measured times. A stage of a gradient of E
-/// elements sends a *factor* of F values in r columns; r is the codec's *rank*.
+/// Costs of one stage of a staged codec, and their fit to measured times. A stage turns a gradient
+/// of E elements into a *factor* of F values in r columns, and sends it; r is the codec's *rank*.
 namespace hipress::costs {
 
 /// Quantities on which a stage's time depends. If several gradients are coded together, each
@@ -23,14 +23,13 @@ struct StageWork {
   bool operator==(const StageWork&) const = default;
 };
 
-/// Work of the encode of stage `stage` for a gradient of `elements` elements: F and r are those of
-/// the factor that it computes.
+/// Work of encoding stage `stage` for `elements` elements; F and r are those of the stage's factor.
 StageWork encode_work(std::span<const kernels::Stage> stages, int stage, std::int64_t elements);
 
-/// Work of the last decode: F is the sum over all factors, r their maximum.
+/// Work of the final decode: F is the sum over all factors, r their maximum.
 StageWork decode_work(std::span<const kernels::Stage> stages, std::int64_t elements);
 
-/// Seconds of one stage: a + b·E + c·E·r + d·F + e·F·r, none of them negative.
+/// Seconds of one stage: a + b·E + c·E·r + d·F + e·F·r, with non-negative coefficients.
 struct StageCosts {
   double a_s = 0;                 ///< launches
   double per_element_s = 0;       ///< reading and writing the gradient
@@ -44,7 +43,7 @@ struct StageCosts {
   bool operator==(const StageCosts&) const = default;
 };
 
-/// Seconds for one gradient, with `values` values of rank `rank` in its factor.
+/// Seconds for one gradient, whose factor has `values` values in `rank` columns.
 double stage_seconds(const StageCosts& costs, std::int64_t elements, std::int64_t values, int rank);
 
 /// One measured time.
@@ -60,13 +59,13 @@ struct StageFit {
   double max_relative_residual = 0;
 };
 
-/// Fits the five non-negative terms to samples by least squares of relative residuals, with Huber
-/// weights as in fit_curve(). Of equally good fits, chooses the one with fewer terms. Needs at
-/// least one sample, each with a positive, finite time (std::invalid_argument otherwise).
+/// Fits the five non-negative coefficients to samples by least squares of relative residuals, with
+/// Huber weights as in fit_curve(). Of equally good fits, chooses the one with fewer terms. Throws
+/// std::invalid_argument without samples, or if a time is not positive and finite.
 StageFit fit_stage(const std::vector<StageSample>& samples);
 
-/// Algorithm's text with that rank, "acpsgd(rank=8,x=1)" for "acpsgd(x=1)", or without a rank,
-/// "acpsgd(x=1)" for "acpsgd(rank=4,x=1)": costs of stages hold for every rank.
+/// Text of an algorithm with that rank ("acpsgd(rank=8,x=1)" for "acpsgd(x=1)"), or, if unset,
+/// without its rank ("acpsgd(x=1)" for "acpsgd(rank=4,x=1)"): costs of stages hold for every rank.
 std::string with_rank(std::string_view algorithm, std::optional<int> rank);
 
 }  // namespace hipress::costs

@@ -11,8 +11,8 @@
 
 namespace hipress::costs {
 
-/// Keys of a stage in a profile, in the order of writing. All but the first are optional, default
-/// 0.
+/// Keys of a stage in a profile, in the order in which they are written. All but the first are
+/// optional and default to 0.
 struct StageKey {
   std::string_view name;
   double StageCosts::*cost;
@@ -28,8 +28,8 @@ inline constexpr std::array kStageKeys = {
 /// Reads `stages` and `decode` of a staged algorithm (docs/profiles.md lists the keys).
 CodecCosts read_stages(const io::YamlNode& codec);
 
-/// Throws InputError if an algorithm of the table has the wrong kind of costs: it needs one entry
-/// of `stages` per stage of its codec, or curves. Other algorithms may have either.
+/// Throws InputError if a known algorithm has the wrong kind of costs: a staged one needs one entry
+/// of `stages` per stage of its codec, all others need curves. Unknown algorithms may have either.
 void check_stages(const io::YamlNode& codec, std::string_view algorithm);
 
 /// Reason why a codec cannot have costs of `stages` stages (0: curves); empty if it can.

@@ -10,7 +10,7 @@
 namespace hipress::costs {
 namespace {
 
-/// A GPU, with a machine that has its figures.
+/// A GPU, and the machine from whose file its figures are taken.
 struct StarterGpu {
   std::string_view name, hardware, machine;
 };
@@ -24,7 +24,7 @@ constexpr std::array<StarterGpu, 4> kGpus = {{
 struct Protocol {
   int overhead_us;  ///< overhead of a message, on both ports
   int latency_us;
-  double spread;  ///< standard deviation of a link factor's logarithm
+  double spread;  ///< standard deviation of the logarithm of a link's factor
   std::string_view evidence;
 };
 constexpr Protocol kTcp = {
@@ -68,29 +68,29 @@ constexpr std::array<Rate, 5> kRates = {{{10, 94, kTcpShare, &kTcp},
                                          {400, 94, kNdrShare, &kRdma}}};
 
 constexpr double kShareOfMemory = 0.8;  ///< share of the memory bandwidth that kernels reach
-/// Share of fp32 FLOPs that products with a thin factor reach
+/// Share of the fp32 FLOP/s that products with a thin factor reach.
 constexpr double kShareOfFlops = 0.25;
 constexpr int kFirstLaunch_us = 5, kNextLaunch_us = 2;
 
-/// Work of one call: traffic of fp32 values, products with a factor, and consecutive kernels.
+/// Work of one call: memory traffic, kernel launches, and floating-point operations.
 struct Work {
   double bytes_per_element;
   int launches;
   int flops_per_element_rank = 0;
-  double bytes_per_value = 0;    ///< traffic of factors
-  int flops_per_value_rank = 0;  ///< orthogonalising a factor's columns
+  double bytes_per_value = 0;    ///< traffic of a factor
+  int flops_per_value_rank = 0;  ///< to orthogonalise a factor's columns
 };
 constexpr Work kMerge = {12, 1};
-// DietGPU's entropy coder takes 3.3 to 8 ps per number on an A100, whose memory moves 5.4 to 13
-// bytes in that time. An fp32 number has 2 more bytes, which are read and written again.
+// DietGPU's entropy coder takes 3.3 to 8 ps per bf16 number on an A100, whose memory moves 5.4 to
+// 13 bytes in that time; 13 are taken. The 2 further bytes of an fp32 number are read and written.
 constexpr Work kLosslessEncode = {17, 3}, kLosslessDecode = {13, 1}, kLosslessAdd = {17, 1};
-// A product reads gradient and residual, and multiplies and adds once per column. The factor that
-// it needs is read twice and written once to orthogonalise its columns, with 4 operations per pair
-// of columns; the resulting factor is written.
+// A product reads gradient and residual, and multiplies and adds once per element and column. Its
+// input factor is read twice and written once to orthogonalise it, with 4 operations per value and
+// column; the resulting factor is written.
 constexpr Work kProduct = {8, 5, 2, 16, 4};
 constexpr Work kProductOfDrawn = {8, 6, 2, 16, 4};
-// The decode multiplies the factors, reads and writes the gradient and the residual, and keeps a
-// mean for the next step.
+// The decode multiplies the factors, reads and writes gradient and residual, and keeps a mean
+// factor.
 constexpr Work kReconstruction = {16, 2, 2, 8, 0};
 
 struct Staged {
@@ -101,7 +101,7 @@ struct Staged {
 constexpr std::array<Staged, 3> kStaged = {
     {{"powersgd", 2, &kProduct}, {"acpsgd", 1, &kProduct}, {"rsketch", 1, &kProductOfDrawn}}};
 
-/// Notes of the profile.
+/// Template of the profile's notes.
 constexpr std::string_view kNotes =
     R"(  - An estimate to start with. hipress-profile measures the machines that you have; its profile replaces this one.
   - "Every kernel is its least memory traffic per element divided by 80 % of the {memory:g} GB/s that the vendor publishes, plus its launches. The 80 % are an assumption about kernels written with care; plain copies reach about 90 %. Traffic and launches are those that the algorithm's row in the table of algorithms states; merge moves 12 bytes an element."
@@ -114,7 +114,7 @@ constexpr std::string_view kNotes =
   - A node is one network card and its GPU. Give `gpus_per_node` or a cluster where GPUs share a card.
 )";
 
-/// Five digits; ties are rounded down, despite binary rounding errors.
+/// Text of five digits; ties are rounded down, despite binary rounding errors.
 std::string digits(double value) { return fmt::format("{:.4e}", value * (1 - 1e-12)); }
 
 int launches_us(const Work& work) { return kFirstLaunch_us + kNextLaunch_us * (work.launches - 1); }

@@ -8,9 +8,9 @@
 namespace hipress::costs {
 
 /// Text of the starter profile GPU-RATEg, such as "h100-400g": estimated costs of a GPU and a
-/// network that were not measured. Kernels follow from the GPU's memory bandwidth and FLOPs and
-/// from launch times, links from published nccl-tests figures; its notes name the sources. nullopt
-/// for other names.
+/// network that were not measured. Costs of kernels follow from the GPU's memory bandwidth and
+/// FLOP/s and from launch times, those of links from published nccl-tests figures. Notes in the
+/// profile name the sources. nullopt for other names.
 std::optional<std::string> starter_profile(std::string_view name);
 
 /// Names of all starter profiles, in alphabetic order.

@@ -7,7 +7,7 @@
 namespace hipress::costs {
 namespace {
 
-/// Rounds to five digits, halves up despite floating-point error, so that a file can show estimates
+/// Rounds to five digits, ties up despite floating-point error, so a file can show estimates
 /// exactly.
 double to_five_digits(double value) {
   constexpr double kHalvesUp = 1 + 1e-12;

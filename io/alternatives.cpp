@@ -16,7 +16,7 @@ using Piece = std::vector<std::string_view>;
 /// Splits a text around values with bars: "x(a=", "1" | "2", ",b=3)".
 std::vector<Piece> pieces_of(std::string_view text) {
   std::vector<Piece> pieces;
-  std::size_t plain = 0;  // start of the text that is in no piece yet
+  std::size_t plain = 0;  // start of the text after the last piece
   for (std::size_t bar = text.find('|'); bar != std::string_view::npos; bar = text.find('|', bar)) {
     const std::size_t before = text.find_last_of("=,(|", bar - (bar > 0 ? 1 : 0));
     const std::size_t end = std::min(text.find_first_of(",)", bar), text.size());

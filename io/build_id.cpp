@@ -13,7 +13,7 @@ namespace hipress::io {
 namespace {
 
 struct Search {
-  std::uintptr_t inside = 0;  ///< an address in the module to find
+  std::uintptr_t inside = 0;  ///< an address in the module that is looked for
   std::string found;
 };
 

@@ -24,12 +24,12 @@
 
 extern char** environ;
 
-// This process forks a supervisor, and the supervisor forks the command. The supervisor leads the
-// process group of both. If this process dies, the kernel signals the supervisor (PR_SET_PDEATHSIG,
-// which does not reach grandchildren), and the supervisor kills the group.
+// This process forks a supervisor, and the supervisor forks the command. Both are in a process
+// group that the supervisor leads. If this process dies, the kernel signals the supervisor
+// (PR_SET_PDEATHSIG, which does not reach grandchildren), and the supervisor kills the group.
 //
 // Other threads may hold locks during the fork. The children therefore call only async-signal-safe
-// functions, and everything is allocated before.
+// functions, and all memory is allocated before it.
 
 namespace hipress::io {
 namespace {
@@ -37,8 +37,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxOutput = 64 << 10;
-constexpr int kGraceMs = 500;  ///< time between SIGTERM, so that compilers can clean up, and
-                               ///< SIGKILL
+constexpr int kGraceMs = 500;  ///< time between SIGTERM and SIGKILL, for compilers to clean up
 
 struct Pipe {
   Pipe() {
@@ -59,11 +58,11 @@ struct Prepared {
   std::vector<char*> environment;
   const char* folder;  ///< working directory; null: this process's
   int input, output;
-  int ended;  ///< pipe for errno of a failed start; open until both children end
+  int ended;  ///< pipe for the errno of a failed start; open until both children end
 };
 
 void end_group(int /*signal*/) {
-  ::signal(SIGTERM, SIG_IGN);  // ourselves
+  ::signal(SIGTERM, SIG_IGN);  // this process is in the group, too
   ::kill(0, SIGTERM);
   ::poll(nullptr, 0, kGraceMs);
   ::kill(0, SIGKILL);
@@ -118,7 +117,7 @@ void unblock_signals() {
       quote(name), std::strerror(error)));
 }
 
-/// Blocks all signals of this thread during its lifetime.
+/// Blocks all signals of this thread while it exists.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -134,17 +133,17 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-/// A started process group; the destructor kills it unless it was waited for.
+/// A started process group. The destructor kills it unless wait() was called.
 class Group {
  public:
   Group(const Prepared& prepared, const std::string& name) {
-    // No handler of ours may run in the supervisor before it has its own.
+    // In the supervisor, no handler of this process may run before it has installed its own.
     const SignalsBlocked blocked;
     const pid_t self = ::getpid();
     leader_ = ::fork();
     if (leader_ == 0) supervise(prepared, self);
     if (leader_ < 0) complain_of_room(name, errno);
-    ::setpgid(leader_, leader_);  // both sides, since either may come first
+    ::setpgid(leader_, leader_);  // parent and child both call it, since either may come first
     killed_with_us_.emplace(leader_);
   }
   ~Group() {
@@ -172,8 +171,8 @@ class Group {
   std::optional<ChildGroup> killed_with_us_;
 };
 
-/// Reads available bytes, and appends them to `output` up to kMaxOutput. False at the end of the
-/// pipe.
+/// Reads available bytes, and appends them to `output`, which keeps the first kMaxOutput bytes.
+/// False at the end of the pipe.
 bool drain(int pipe, std::string& output) {
   std::array<char, 4096> block;
   const ssize_t got = ::read(pipe, block.data(), block.size());
@@ -249,7 +248,7 @@ ChildResult run_child(const ChildCommand& command) {
     group.send(SIGKILL);
   }
   ::fcntl(output.reader.number(), F_SETFL,
-          O_NONBLOCK);  // a server that was started may hold it open
+          O_NONBLOCK);  // a server that the command started may hold it open
   while (result.output.size() < kMaxOutput) {
     const std::size_t before = result.output.size();
     if (!drain(output.reader.number(), result.output) || result.output.size() == before) break;

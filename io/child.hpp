@@ -10,7 +10,7 @@ struct ChildCommand {
   std::vector<std::string> words;        ///< program, searched on the PATH, and its arguments
   std::string input;                     ///< content of its standard input
   std::vector<std::string> environment;  ///< "NAME=value", added to this process's environment
-  double timeout_s = 0;                  ///< time limit; the command is killed after it
+  double timeout_s = 0;                  ///< time limit, after which the command is killed
   std::string folder = {};               ///< working directory; empty: this process's
 };
 
@@ -24,9 +24,9 @@ struct ChildResult {
 };
 
 /// Runs a command and waits for it: without a shell, in a process group of its own, with umask 077.
-/// The group is killed when the time limit passes, and when this process dies meanwhile (even by
-/// SIGKILL). Processes that a finished command leaves in the background are neither waited for nor
-/// killed. Throws RunError with the remedy if processes, descriptors or memory run out.
+/// The group is killed if the time limit passes, or if this process dies first (even by SIGKILL).
+/// Background processes that outlive the command are neither waited for nor killed. Throws RunError
+/// with the remedy if processes, descriptors or memory run out.
 ChildResult run_child(const ChildCommand& command);
 
 }  // namespace hipress::io

@@ -13,7 +13,7 @@
 namespace hipress::io {
 namespace {
 
-/// Reserve for files that are opened elsewhere meanwhile.
+/// Reserve for files that other code opens meanwhile.
 constexpr std::int64_t kSpare = 64;
 
 std::int64_t open_descriptors() {
@@ -26,7 +26,7 @@ std::int64_t open_descriptors() {
 
 std::int64_t allow_descriptors(std::int64_t wanted) {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;  // a failing open() reports it
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;  // open() then fails
   const std::int64_t taken = open_descriptors() + kSpare;
   const auto needed = static_cast<rlim_t>(taken + wanted);
   if (limit.rlim_cur < needed) {

@@ -8,9 +8,9 @@
 
 namespace hipress::io {
 
-/// Raises the soft limit of open files (ulimit -n; often 1024), up to the hard limit, so that this
-/// process can open `wanted` more files and sockets. Returns the number that it can then open: less
-/// than `wanted` if the hard limit is too low.
+/// Raises the soft limit on open files (ulimit -n; often 1024), at most to the hard limit, so that
+/// this process can open `wanted` more files and sockets. Returns the number that it can open then,
+/// which is below `wanted` if the hard limit is too low.
 std::int64_t allow_descriptors(std::int64_t wanted);
 
 /// An open file, closed at the end of the scope.
@@ -27,14 +27,14 @@ class Descriptor {
 
   int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  /// Closes the file. False, with errno, if written data did not arrive.
+  /// Closes the file. Returns false, with errno set, if written data was lost.
   bool close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
 
  private:
   int number_ = -1;
 };
 
-/// Writes all of `bytes`. False, with errno, on failure.
+/// Writes all of `bytes`. Returns false, with errno set, on failure.
 bool write_all(const Descriptor& to, std::string_view bytes);
 
 }  // namespace hipress::io

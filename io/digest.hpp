@@ -22,7 +22,7 @@ Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> da
 /// Two lower-case hexadecimal digits per byte.
 std::string to_hex(std::span<const std::byte> bytes);
 
-/// Compares two digests in time that depends on the size alone, so that timing reveals no byte.
+/// Compares two digests in a time that depends only on their size, so timing reveals no byte.
 bool constant_time_equal(std::span<const std::byte> a, std::span<const std::byte> b);
 
 /// Cryptographically secure random bytes from the kernel (getrandom), for keys, challenges and file

@@ -22,8 +22,8 @@ struct Conversion {
   static Json to_json(const Document& document);
 };
 
-/// Builds a document from parser events, in time linear in the text. The library's own ordered
-/// objects compare each new member with all members before it.
+/// Builds a document from parser events, in time linear in the length of the text. The library's
+/// own ordered objects would compare each new member with all earlier ones.
 class Conversion::Reader : public nlohmann::json_sax<Json> {
  public:
   explicit Reader(const std::string& source) : source_(source) {}
@@ -35,7 +35,7 @@ class Conversion::Reader : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t value) override { return put(value); }
   bool number_float(number_float_t value, const string_t& /*text*/) override { return put(value); }
   bool string(string_t& value) override { return put(std::move(value)); }
-  bool binary(binary_t& /*value*/) override { return false; }  // JSON has none
+  bool binary(binary_t& /*value*/) override { return false; }  // JSON has no binary values
   bool start_object(std::size_t /*elements*/) override { return begin(Document::object()); }
   bool start_array(std::size_t /*elements*/) override { return begin(Document::list()); }
   bool end_object() override { return end(); }
@@ -106,7 +106,7 @@ Json Conversion::to_json(const Document& document) {
   }
   if (const Document::Object* members = document.members()) {
     Json object = Json::object();
-    // Names are unique already; inserting one by one would take quadratic time.
+    // Names are known to be unique. Inserting members one by one would take quadratic time.
     auto& to = object.get_ref<Json::object_t&>();
     to.reserve(members->size());
     for (const Document::Member& member : *members) {

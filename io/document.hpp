@@ -83,7 +83,7 @@ class Document {
   const Document* find(std::string_view name) const;
   /// The member `name`, appended if it is missing. Turns null into an object.
   Document& operator[](std::string_view name);
-  /// Sets every member of the object `other` in this one.
+  /// Copies all members of the object `other` into this one.
   void update(const Document& other);
   /// Appends to a list. Turns null into a list.
   void push_back(Document value);

@@ -58,8 +58,8 @@ std::optional<Launch> read(const Launcher& launcher) {
 }
 
 /// Identity in a job step that srun started. A batch script also has a SLURM_PROCID (0) and, if it
-/// was submitted with --ntasks, a SLURM_NTASKS; only steps have SLURM_STEP_NUM_TASKS. An
-/// interactive step in a larger allocation may differ from SLURM_NTASKS.
+/// was submitted with --ntasks, a SLURM_NTASKS; only steps have SLURM_STEP_NUM_TASKS. In an
+/// interactive step, SLURM_NTASKS may be the number of a larger allocation.
 std::optional<Launch> read_slurm() {
   const bool in_step = std::getenv("SLURM_STEP_NUM_TASKS") != nullptr;
   if (!in_step && std::getenv("SLURM_JOB_ID")) return std::nullopt;

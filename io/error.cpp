@@ -15,7 +15,7 @@ namespace hipress::io {
 
 namespace {
 
-/// First 80 bytes at most, without cutting a UTF-8 character.
+/// At most the first 80 bytes of a text, without cutting a UTF-8 character.
 std::string_view beginning(std::string_view text) {
   constexpr std::size_t kLongest = 80;
   if (text.size() <= kLongest) return text;

@@ -41,20 +41,19 @@ class Unmet : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Remedy for exhausted memory, threads, descriptors or disk space (ENOMEM, EAGAIN, EMFILE, ENOSPC
-/// …); null for any other error. EAGAIN is taken to mean that a thread or process could not be
-/// started.
+/// Remedy if memory, threads, descriptors or disk space are exhausted (ENOMEM, EAGAIN, EMFILE,
+/// ENOSPC …); null for any other error. EAGAIN is taken to come from starting a thread.
 const char* remedy(int error_number) noexcept;
 
 /// Message for users: the error's own text, plus remedy() for std::bad_alloc and exhausted
 /// resources, which the standard library only calls "Resource temporarily unavailable".
 std::string describe(const std::exception& error);
 
-/// Throws "`path`: cannot be `action`" ("read", "written") with the reason of `error_number`:
-/// RunError if remedy() knows it as an exhausted resource, otherwise InputError.
+/// Throws "`path`: cannot be `action`" ("read", "written") with the reason of `error_number`: a
+/// RunError with the remedy() if it has one, otherwise an InputError.
 [[noreturn]] void refuse_file(const std::string& path, std::string_view action, int error_number);
 
-/// `text` between quotation marks for a message: printable() (utf8.hpp), cut after 80 bytes.
+/// Quotes `text` for a message: printable() (utf8.hpp), cut after 80 bytes, in quotation marks.
 std::string quote(std::string_view text);
 
 /// File name for a message: printable() (utf8.hpp). Names of PATH_MAX bytes or more are cut as

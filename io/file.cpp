@@ -27,8 +27,8 @@ fs::path own_library() {
   return file.filename().string().find(".so") == std::string::npos ? fs::path() : file;
 }
 
-/// Folders with data files, first match wins. Installed tools and libraries prefer the data
-/// installed with them to the source tree, which may have changed since.
+/// Folders with data files; the first match wins. Installed tools and libraries prefer the data
+/// that was installed with them to the source tree, which may have changed since.
 std::vector<fs::path> data_roots() {
   if (const std::string folder = data_folder(); !folder.empty()) return {folder};
   std::vector<fs::path> roots;

@@ -24,7 +24,7 @@ constexpr std::string_view kReport =
 
 constexpr std::string_view kImport = "hipress-import makes a model of it";
 
-/// A magic number at an offset, and a text that the prefix must contain besides.
+/// A magic number at an offset, and a text that the prefix must also contain.
 struct Row {
   std::size_t offset;
   std::string_view mark;
@@ -99,7 +99,7 @@ constexpr Row kRows[] = {
     {0, "\0["sv, {"text in UTF-16", "save it as UTF-8, or give it as it was exported"}},
 };
 
-/// Prefixes of text formats, in lower case, after leading blanks.
+/// Beginnings of text formats after leading blanks, in lower case.
 constexpr Row kTextRows[] = {
     {0,
      "<!doctype html"sv,

@@ -15,8 +15,8 @@ struct FileKind {
 /// Length of the prefix that kind_of() needs, in bytes.
 inline constexpr std::size_t kKindBytes = 512;
 
-/// Format by the magic number in a file's first bytes; null if unknown. Text that may be YAML, JSON
-/// or a table, and the messages of Chakra traces, are unknown.
+/// Format by the magic number in a file's first bytes. Null if unknown, as for YAML, JSON and
+/// tables.
 const FileKind* kind_of(std::string_view first);
 
 /// Throws InputError, with the file, its format and the remedy, if kind_of() knows the format.

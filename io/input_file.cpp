@@ -25,8 +25,8 @@
 
 namespace hipress::io {
 
-/// Regular files that were read, and the content of pipes, which can be read once; by device, inode
-/// and modification time, since inode numbers are reused.
+/// Regular files that were read, and the content of pipes, which can be read only once. The key is
+/// device, inode and modification time, since inode numbers are reused.
 class Inputs {
  public:
   void add(const struct stat& status) {
@@ -59,7 +59,7 @@ class Inputs {
 
 namespace {
 
-/// Complaint about a file that cannot be an input; empty for regular files and pipes.
+/// Reason why a file of this mode cannot be an input; empty for regular files and pipes.
 std::string_view wrong_kind(mode_t mode) {
   if (S_ISREG(mode) || S_ISFIFO(mode)) return {};
   if (S_ISDIR(mode)) return "is a folder, give the name of a file";
@@ -67,7 +67,7 @@ std::string_view wrong_kind(mode_t mode) {
   return "is a device or terminal, give a regular file or a pipe";
 }
 
-/// Refuses bytes that are not UTF-8, and control bytes other than tab.
+/// Throws InputError for bytes that are not UTF-8, and for control bytes other than tab.
 void require_text(const std::string& path, int line_number, std::string_view line) {
   for (std::size_t i = 0; i < line.size();) {
     const auto byte = static_cast<unsigned char>(line[i]);
@@ -129,8 +129,8 @@ InputFile::InputFile(std::string path, ReadLimits limits)
 
 bool InputFile::expired(Seconds limit) const { return Clock::now() - opened_ > limit; }
 
-/// Waits until a pipe has bytes or loses its last writer, up to the limit. Linux does not wake
-/// poll() when a writer comes.
+/// Waits, up to the limit, until a pipe has bytes or loses its last writer. Linux does not wake
+/// poll() when a writer opens the pipe.
 void InputFile::await_bytes(Seconds limit) {
   const Seconds left = limit - (Clock::now() - opened_);
   const int milliseconds = static_cast<int>(std::ceil(std::max(0.0, left.count()) * 1e3)) + 1;
@@ -138,7 +138,7 @@ void InputFile::await_bytes(Seconds limit) {
   if (::poll(&wait, 1, milliseconds) < 0 && errno != EINTR) refuse_file(path_, "read", errno);
 }
 
-/// True if an empty pipe without writers had one before; false if none has come yet.
+/// True if an empty pipe without writers had a writer before; false if no writer has opened it yet.
 bool InputFile::had_writer() const {
   pollfd now{.fd = file_.number(), .events = POLLIN, .revents = 0};
   return ::poll(&now, 1, 0) > 0 && (now.revents & POLLIN) == 0;
@@ -222,7 +222,8 @@ std::string read_file(const std::string& path, const ReadLimits& limits) {
 }
 
 std::vector<std::string> read_lines(const std::string& path) {
-  constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;  // each line takes 32 bytes more
+  constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;  // a line takes 32 bytes more in
+                                                               // memory
   const std::string content = read_file(path, {.most_bytes = kMostBytes});
   refuse_kind(path, content);
   std::string_view rest = content;

@@ -26,8 +26,8 @@ struct ReadLimits {
 
 /// A regular file or pipe, read from beginning to end. Throws InputError, with the file name, for
 /// devices, terminals, sockets and folders, for disk errors, for more bytes than the limit, and for
-/// a pipe whose writer does not come or finish in time. Throws RunError if descriptors or memory
-/// run out.
+/// a pipe that is not opened and finished in time. Throws RunError if descriptors or memory run
+/// out.
 class InputFile {
  public:
   explicit InputFile(std::string path, ReadLimits limits = {});
@@ -58,8 +58,8 @@ class InputFile {
   std::int64_t bytes_read_ = 0;
 };
 
-/// Scope of one request, in processes that answer many: the output of one may be the input of the
-/// next. Within a scope, refuse_input() on its thread considers only files that the thread has read
+/// Scope of one request, for processes that answer several: the input of one may be the output of a
+/// later one. Within a scope, refuse_input() considers only files that the calling thread has read
 /// in that scope. Scopes may be nested.
 class InputScope {
  public:

@@ -4,8 +4,8 @@
 
 namespace hipress::io {
 
-/// A request to end work early: a view of the caller's flag. Other threads and signal handlers may
-/// set the flag at any time. It must outlive the work.
+/// View of a caller's flag that asks to end work early. Other threads and signal handlers may set
+/// the flag at any time. It must outlive the work.
 class InterruptFlag {
  public:
   /// A flag that is never set: the work runs to its end.

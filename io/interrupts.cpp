@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::array kInterrupts = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kOthers = {SIGQUIT, SIGXCPU};
-constexpr std::size_t kMaxFiles = 256;  // further ones are removed only at the end of their scope
+constexpr std::size_t kMaxFiles = 256;  // files beyond these are removed only at the end of their
+                                        // scope
 constexpr std::size_t kMaxGroups = 256;
 
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -63,7 +64,7 @@ bool any_groups() {
   sigaddset(&only, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
   ::raise(signal);
-  ::_exit(128 + signal);  // PID 1 of a container does not die of its own signals
+  ::_exit(128 + signal);  // PID 1 of a container does not die of signals that it sends itself
 }
 
 void on_interrupt(int signal) {
@@ -89,7 +90,7 @@ void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
-  // One handler at a time: further signals wait until it returns.
+  // Only one handler runs at a time; other signals wait until it returns.
   sigemptyset(&action.sa_mask);
   for (const int other : kInterrupts) sigaddset(&action.sa_mask, other);
   for (const int other : kOthers) sigaddset(&action.sa_mask, other);
@@ -107,11 +108,11 @@ void handle_interrupts() {
 void abandon_work() {
   if (owner.load() != ::getpid()) return;
   for (std::atomic<const char*>& place : doomed) {
-    // Taken out, so that the destructor on another thread does not free the name.
+    // Takes the name out of the table, so a destructor on another thread does not free it.
     if (const char* path = place.exchange(nullptr)) ::unlink(path);
   }
   if (!any_groups()) return;
-  // Compilers remove their temporary files on SIGTERM. The rest is killed.
+  // SIGTERM lets compilers remove their temporary files; then all are killed.
   constexpr int kGraceMs = 50;
   kill_groups(SIGTERM);
   kill_groups(SIGCONT);
@@ -137,7 +138,7 @@ DoomedFile::DoomedFile(std::string path)
     : path_(std::make_unique<const std::string>(std::move(path))),
       slot_(put(doomed, path_->c_str())) {}
 
-/// Takes the file out of the table.
+/// Removes the file from the table.
 void DoomedFile::withdraw() {
   if (!slot_) return;
   const char* mine = path_->c_str();

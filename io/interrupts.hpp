@@ -9,11 +9,11 @@
 
 namespace hipress::io {
 
-/// Installs the handlers of SIGINT, SIGTERM and SIGHUP; run_tool() calls it. The first of these
-/// signals during an InterruptScope only sets its flag. Any later one, or one outside of such a
-/// scope, ends the process: doomed files are removed, child groups are killed, and the signal's
-/// default action makes the exit status name the signal. SIGQUIT and SIGXCPU always do so. Signals
-/// that were ignored at the start of the process (nohup) stay ignored. Idempotent.
+/// Installs the handlers of signals; run_tool() calls it. The first SIGINT, SIGTERM or SIGHUP in an
+/// InterruptScope only sets its flag. All later ones, those outside of a scope, and every SIGQUIT
+/// and SIGXCPU end the process: doomed files are removed, child groups are killed, and the signal's
+/// default action makes the exit status name the signal. Signals that were ignored at the start of
+/// the process (nohup) stay ignored. Idempotent.
 void handle_interrupts();
 
 /// Removes all doomed files and kills all child groups, for a process that ends without unwinding
@@ -21,12 +21,12 @@ void handle_interrupts();
 /// handle_interrupts().
 void abandon_work();
 
-/// Ends the process as the interrupting signal would have done. For interrupted work without a
-/// result; requires InterruptScope::interrupted().
+/// Ends the process as the interrupting signal would have done, if interrupted work has no result.
+/// Requires InterruptScope::interrupted().
 [[noreturn]] void end_interrupted();
 
-/// Scope in which the first interrupt asks the work to stop early with its best result. At most one
-/// scope exists at a time.
+/// Scope in which the first interrupt asks work to stop with its best result. Scopes cannot be
+/// nested.
 class InterruptScope {
  public:
   InterruptScope();
@@ -36,13 +36,12 @@ class InterruptScope {
 
   /// True if an interrupt has arrived in the current scope, or else in the last one.
   static bool interrupted() { return flag().load(std::memory_order_relaxed); }
-  /// Flag behind interrupted(), for searches that take a flag.
+  /// Flag that interrupted() reads, for searches that take a flag.
   static const std::atomic<bool>& flag();
 };
 
-/// A file that is removed at the end of the scope, or when a signal ends the process, unless keep()
-/// was called. Construct the object before the file is created, so that the file is never
-/// unguarded.
+/// A file that is removed at the end of the scope, or if a signal ends the process, unless keep()
+/// was called. Construct the object before the file is created, so the file is never unguarded.
 class DoomedFile {
  public:
   explicit DoomedFile(std::string path);
@@ -63,8 +62,8 @@ class DoomedFile {
   bool name_in_use_ = false;  ///< a signal handler on another thread may read the name
 };
 
-/// A process group of children, killed when a signal ends this process. Start the child in a group
-/// of its own (POSIX_SPAWN_SETPGROUP); destroy this object when the group has ended.
+/// A process group of children, which is killed if a signal ends this process. Start the child in a
+/// group of its own (POSIX_SPAWN_SETPGROUP), and destroy this object when the group has ended.
 class ChildGroup {
  public:
   explicit ChildGroup(pid_t leader);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
-/// Number in a file that holds only that; empty for "max" or a missing file.
+/// Number that is a file's whole content; empty for "max" or a missing file.
 std::optional<std::int64_t> number_in(const fs::path& file) {
   std::ifstream stream(file);
   std::int64_t number = 0;
@@ -56,7 +56,7 @@ std::int64_t cached_in(const fs::path& group, const GroupFiles& files) {
   return sum;
 }
 
-/// Rest of a control group's memory limit, in bytes; kUnlimited without one.
+/// Unused part of a control group's memory limit, in bytes; kUnlimited without a limit.
 std::int64_t left_in(const fs::path& group, const GroupFiles& files) {
   const std::optional<std::int64_t> limit = number_in(group / files.limit);
   if (!limit) return kUnlimited;
@@ -64,8 +64,8 @@ std::int64_t left_in(const fs::path& group, const GroupFiles& files) {
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, used));
 }
 
-/// Smallest rest of the limits of a control group and its ancestors, in bytes. Containers see their
-/// own group as root.
+/// Least unused memory under the limits of a control group and its ancestors, in bytes. Containers
+/// see their own group as the root.
 std::int64_t least_left(const fs::path& root, const std::string& group, const GroupFiles& files) {
   std::int64_t least = kUnlimited;
   for (fs::path at = group;; at = at.parent_path()) {
@@ -74,8 +74,8 @@ std::int64_t least_left(const fs::path& root, const std::string& group, const Gr
   }
 }
 
-/// Smallest rest of the limits of this process's control groups, in bytes. Lines of self/cgroup are
-/// "0::/group" for version 2 and "4:memory:/group" for version 1.
+/// Least unused memory under the limits of this process's control groups, in bytes. Lines of
+/// self/cgroup are "0::/group" for version 2 and "4:memory:/group" for version 1.
 std::int64_t left_by_control_groups(const fs::path& proc, const fs::path& cgroup) {
   std::int64_t least = kUnlimited;
   std::ifstream stream(proc / "self/cgroup");
@@ -94,7 +94,7 @@ std::int64_t left_by_control_groups(const fs::path& proc, const fs::path& cgroup
   return least;
 }
 
-/// Rest of the address space limit (ulimit -v), in bytes.
+/// Unused part of the address space limit (ulimit -v), in bytes.
 std::int64_t left_of_address_space(const fs::path& proc) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;

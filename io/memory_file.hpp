@@ -7,8 +7,8 @@
 
 namespace hipress::io {
 
-/// An immutable file in memory (sealed memfd), for code that reads files. Its content is what was
-/// verified, even if the file that it was copied from changes.
+/// An immutable file in memory (sealed memfd), for code that reads files. It keeps the verified
+/// content even if the file from which it was copied changes.
 class MemoryFile {
  public:
   /// Throws RunError with the remedy if descriptors or memory run out, or the kernel forbids memfd.
@@ -16,7 +16,7 @@ class MemoryFile {
 
   /// Descriptor at offset 0. It is closed with this object, and not inherited by executed programs.
   int descriptor() const { return descriptor_.number(); }
-  /// Path by which this process can open it.
+  /// Path with which this process can open it.
   std::string path() const;
 
  private:

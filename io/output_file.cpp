@@ -28,7 +28,7 @@ namespace hipress::io {
 namespace fs = std::filesystem;
 namespace {
 
-/// Reports a path that cannot be written to.
+/// Throws the error for a path that cannot be written to.
 [[noreturn]] void refuse(const std::string& path, int error_number) {
   switch (error_number) {
     case ENAMETOOLONG:
@@ -44,7 +44,7 @@ namespace {
   }
 }
 
-/// Throws the RunError of a finished result that could not be written.
+/// Throws RunError for a result that could not be written.
 [[noreturn]] void fail(const std::string& path, int error_number) {
   const char* advice = remedy(error_number);
   throw RunError(fmt::format("{}: cannot be written: {}{}{}", path, std::strerror(error_number),
@@ -89,13 +89,12 @@ class DescriptorBuffer : public std::streambuf {
   std::array<char, std::size_t{64} << 10> buffer_;
 };
 
-/// Fills an open file, and checks that every byte arrived.
+/// Fills an open file, and checks that every byte was written.
 void fill(Descriptor file, const std::function<void(std::ostream&)>& write,
           const std::string& path) {
   DescriptorBuffer buffer(file.number(), path);
   std::ostream stream(&buffer);
-  // Otherwise a stream swallows exceptions below it, std::bad_alloc included, and the file is
-  // short.
+  // Otherwise the stream swallows exceptions of its buffer (std::bad_alloc), and the file is short.
   stream.exceptions(std::ios::badbit);
   write(stream);
   stream.flush();
@@ -122,7 +121,7 @@ std::optional<struct stat> look_at(const fs::path& path, const std::string& aske
 
 /// Destination of a write.
 struct Target {
-  std::string path;                     ///< its last component is not a link
+  std::string path;                     ///< path whose last component is not a link
   std::optional<struct stat> replaced;  ///< empty: the file does not exist yet
 };
 
@@ -135,7 +134,7 @@ Target follow_links(const std::string& path) {
     const std::optional<struct stat> status = look_at(at, path);
     if (!status || !S_ISLNK(status->st_mode)) return {at.string(), status};
     std::error_code error;
-    // Links in /proc to pipes have no path; only the kernel can follow them.
+    // Links in /proc to pipes name no path, so only the kernel can follow them.
     struct stat behind {};
     if (::stat(at.c_str(), &behind) == 0 && !S_ISREG(behind.st_mode)) return {at.string(), behind};
     const fs::path target = fs::read_symlink(at, error);
@@ -158,7 +157,7 @@ Target find_target(const std::string& path) {
   if (S_ISSOCK(mode) || S_ISBLK(mode)) {
     throw InputError(path, 0, "is a socket or a disk, give the name of a file");
   }
-  // Replacing the file would bypass its mode.
+  // Without this check, replacing a read-only file would succeed.
   if (target.replaced && ::access(target.path.c_str(), W_OK) != 0) {
     refuse_file(path, "written (make the file writable, or choose another name)", errno);
   }
@@ -169,14 +168,13 @@ bool is_replaced_whole(const Target& target) {
   return !target.replaced || S_ISREG(target.replaced->st_mode);
 }
 
-/// Unpredictable name in the folder of `path`, short enough for every file system.
+/// Unpredictable name in the folder of `path` that is short enough for every file system.
 std::string temporary_name(const std::string& path) {
   const std::string name = ".hipress." + to_hex(random_bytes(16)) + ".tmp";
   return (fs::path(path).parent_path() / name).string();
 }
 
-/// Creates a new file. It takes mode and, where permitted, owner from the file that it replaces, or
-/// has those of any new file.
+/// Creates a file. If it replaces one, it takes that one's mode and, where permitted, its owner.
 Descriptor create(const std::string& path, const Target& target, const std::string& asked_for) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   constexpr mode_t kNew = 0666, kPrivate = 0600;
@@ -184,7 +182,7 @@ Descriptor create(const std::string& path, const Target& target, const std::stri
   if (!file) refuse(asked_for, errno);
   if (target.replaced) {
     const struct stat& old = *target.replaced;
-    // Only root may change the owner; others may choose one of their groups.
+    // Only root may change the owner; other users may choose one of their groups.
     if (::fchown(file.number(), old.st_uid, old.st_gid) != 0) {
       (void)!::fchown(file.number(), static_cast<uid_t>(-1), old.st_gid);
     }
@@ -203,7 +201,7 @@ Descriptor open_to_fill(const Target& target, const std::string& asked_for) {
     const int flags = O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK;
     Descriptor file(::open(target.path.c_str(), flags));
     if (file) {
-      ::fcntl(file.number(), F_SETFL, 0);  // only open() must not block
+      ::fcntl(file.number(), F_SETFL, 0);  // only open() had to be non-blocking
       return file;
     }
     if (errno != ENXIO) refuse(asked_for, errno);
@@ -239,7 +237,7 @@ void make_folder(const std::string& folder) {
 void require_writable(const std::string& path) {
   const Target target = find_target(path);
   if (!is_replaced_whole(target)) return;
-  // Only a write can tell if a folder is writable.
+  // Only creating a file shows whether a folder is writable.
   const DoomedFile probe(temporary_name(target.path));
   create(probe.path(), target, path);
 }

@@ -24,8 +24,7 @@ bool sees_all_users() {
   return inside == 0 && outside == 0 && count >= 0xffffffffu;
 }
 
-/// True for a user's private group, as many systems create it: it has the user's name and no other
-/// member.
+/// True for a user's private group, as many systems create it: with the user's name and no others.
 bool is_private_group(gid_t group, uid_t user) {
   std::vector<char> group_text(1 << 16), user_text(1 << 16);
   struct group row {};
@@ -77,7 +76,7 @@ void refuse_planted_folders(const fs::path& folder, const std::string& asked_for
   for (const fs::path& part : folder) {
     at /= part;
     struct stat status {};
-    if (::lstat(at.c_str(), &status) != 0) return;  // nothing exists from here on
+    if (::lstat(at.c_str(), &status) != 0) return;  // neither this nor what follows exists
     if (!S_ISLNK(status.st_mode) || !is_planted(at, status)) continue;
     throw InputError(asked_for, 0,
                      fmt::format("{} is a link of another user, in a folder that everybody may "

@@ -80,7 +80,7 @@ void PrivateFolder::require_safe_owner(const std::string& path, bool above) cons
   const int failed =
       above ? ::lstat(path.c_str(), &status) : ::fstat(descriptor_.number(), &status);
   if (failed != 0) refuse(path, fmt::format("cannot be examined: {}", std::strerror(errno)));
-  // In a sticky folder, users cannot rename or remove the files of others.
+  // In a sticky folder, users cannot rename or remove files of other users.
   if (above && (status.st_mode & S_ISVTX) != 0) status.st_mode &= ~mode_t{S_IWGRP | S_IWOTH};
   if (above && is_hidden_root(status.st_uid)) status.st_uid = 0;
   const std::string who = stranger(status);
@@ -125,8 +125,7 @@ std::optional<std::string> PrivateFolder::read(const std::string& name,
 }
 
 void PrivateFolder::write(const std::vector<File>& files) const {
-  // If the file system cannot lock folders, files of several writers may mix. Readers must detect
-  // that.
+  // Without locks in the file system, files of several writers may mix; readers must detect that.
   while (::flock(descriptor_.number(), LOCK_EX) != 0 && errno == EINTR) {
   }
   try {

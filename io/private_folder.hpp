@@ -10,14 +10,14 @@
 
 namespace hipress::io {
 
-/// A folder for files that only this user and root can have written, such as caches of our tools.
-/// Files are opened relative to the folder's descriptor, so the checked folder cannot be swapped.
+/// A folder whose files only this user and root can have written, such as a cache. Files are opened
+/// relative to the folder's descriptor, so it cannot be swapped after the check.
 class PrivateFolder {
  public:
   enum class For {
     kPrograms,  ///< programs to run, which other programs open by path
-    /// Results whose names identify their content. A different folder of ours in its place is
-    /// harmless, so others may write to its parents.
+    /// Results whose names identify their content. Other users may write to the folder's parents:
+    /// they could only swap in another folder of this user, which is harmless.
     kResults
   };
 
@@ -25,17 +25,17 @@ class PrivateFolder {
   /// a different folder ("set HIPRESS_CACHE to a folder of yours").
   ///
   /// Throws InputError with the remedy if the folder cannot be created, or if another user could
-  /// change it: it or a parent belongs to neither this user nor root, or others can write to it
-  /// (parents may be sticky, as /tmp is), or another user's link in such a folder leads to it. A
-  /// group whose only member is the owner may write.
+  /// change it: it or a parent belongs to neither this user nor root, or other users can write to
+  /// it (parents may be sticky, as /tmp is), or another user's link in a sticky folder leads to it.
+  /// A group whose only member is the owner may write.
   PrivateFolder(const std::string& path, std::string remedy, For use = For::kPrograms);
 
   /// Absolute path without links.
   const std::string& path() const { return path_; }
 
-  /// Content of a file; empty optional if it does not exist. Throws InputError with the remedy if
-  /// it is not a regular file (links are refused), if another user could have written it, or if it
-  /// has more than `most_bytes`. Throws RunError if it cannot be read.
+  /// Content of a file; nullopt if it does not exist. Throws InputError with the remedy if it is
+  /// not a regular file (links are refused), if another user could have written it, or if it has
+  /// more than `most_bytes`. Throws RunError if it cannot be read.
   std::optional<std::string> read(const std::string& name, std::size_t most_bytes) const;
 
   /// Writes files of mode 0600, each atomically. Concurrent writers of the same names do not mix

@@ -11,7 +11,7 @@ namespace hipress::io {
 
 std::vector<int> usable_cores() {
   std::vector<int> cores;
-  // The kernel refuses a set that is smaller than the number of cores it was built for.
+  // The kernel refuses a set for fewer cores than it was built for.
   constexpr std::size_t kMaxSets = 64;
   for (std::size_t count = 1; count <= kMaxSets; count *= 2) {
     std::vector<cpu_set_t> sets(count);

@@ -4,8 +4,8 @@
 
 namespace hipress::io {
 
-/// Cores that the calling thread may run on, by Linux's numbers, ascending; at least one. A batch
-/// system or taskset may bind the process to fewer than the machine has (srun --cpus-per-task).
+/// Linux's numbers of the cores on which the calling thread may run, ascending; at least one. Batch
+/// systems (srun --cpus-per-task) and taskset may bind the process to some of the machine's cores.
 std::vector<int> usable_cores();
 
 }  // namespace hipress::io

@@ -13,8 +13,8 @@
 namespace hipress::io {
 namespace {
 
-/// A unit of `times / over` base units. Both are exact doubles, so "5us" becomes the double nearest
-/// to 5e-6.
+/// A unit of `times / over` base units. Both are exact doubles, so "5us" is the double next to
+/// 5e-6.
 struct Unit {
   std::string_view name;
   double times = 1;
@@ -23,7 +23,7 @@ struct Unit {
 
 constexpr double kKi = 1024;
 
-// Ascending, as formatters require; units for parsing only come last.
+// In ascending order, which format() requires; units that are only parsed come last.
 constexpr Unit kDurations[] = {{"ps", 1, 1e12}, {"ns", 1, 1e9}, {"us", 1, 1e6},
                                {"ms", 1, 1e3},  {"s"},          {"min", 60}};
 constexpr std::size_t kFormattedDurations = 5;
@@ -57,7 +57,7 @@ constexpr Unit kBandwidths[] = {{"B/s"},
                                 {"Mbit/s", 1e6, 8},
                                 {"Gbit/s", 1e9, 8},
                                 {"Tbit/s", 1e12, 8}};
-constexpr std::size_t kFormattedBandwidths = 5;  // the first are in bytes, the last in bits
+constexpr std::size_t kFormattedBandwidths = 5;  // those in bytes, which come first
 
 /// A kind of quantity: its units, and its description in messages.
 struct Dimension {
@@ -73,8 +73,7 @@ constexpr Dimension kBandwidth{"a bandwidth with unit, such as 100Gbps or 12.5GB
   throw InputError(fmt::format("{} must be {}, got {}", what, must_be, quote(text)));
 }
 
-/// Description of accepted texts: "a duration with unit, such as 5us (units: ps, ns, us, ms, s,
-/// min)"
+/// Description of accepted texts: "a duration with unit, such as 5us (units: ps, ns, …)".
 std::string accepted(const Dimension& dimension) {
   std::string names;
   for (const Unit& unit : dimension.units) {
@@ -89,7 +88,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// Value in base units (seconds, bytes, bytes per second); finite, of any sign.
+/// Parses a value of any sign into base units (seconds, bytes, bytes per second).
 double parse(std::string_view text, std::string_view what, const Dimension& dimension) {
   const std::string_view trimmed = trim(text);
   double number = 0;
@@ -106,15 +105,15 @@ double parse(std::string_view text, std::string_view what, const Dimension& dime
   refuse(what, accepted(dimension), text);
 }
 
-/// Text of `value` in the largest of the ascending `units` in which its rounded magnitude is at
-/// least 1.
+/// Formats `value` in the largest of the ascending `units` in which it is at least 1 after
+/// rounding.
 std::string format(double value, std::span<const Unit> units, int digits) {
   const double rounded_to_one = 1 - 0.5 * std::pow(10.0, -digits);
   const auto in = [&](const Unit& unit) { return value * unit.over / unit.times; };
   std::size_t i = units.size() - 1;
   while (i > 0 && std::abs(in(units[i])) < rounded_to_one) --i;
   const double number = in(units[i]);
-  // Format g would switch to an exponent if the integer part has more digits than that.
+  // If the integer part has more than `digits` digits, format g would switch to an exponent.
   const bool general = std::abs(number) < std::pow(10.0, digits);
   return (general ? fmt::format("{:.{}g}", number, digits) : fmt::format("{:.0f}", number)) +
          std::string(units[i].name);

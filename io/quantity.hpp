@@ -6,10 +6,10 @@
 
 namespace hipress::io {
 
-// All parsing of quantities with units. 1 GB = 1e9 B, 1 GiB = 2^30 B, 1 bit = 1/8 B. Blanks are
-// allowed around the unit ("100 Gbps"). Parsers throw InputError that quotes the text and lists the
-// accepted units; callers add file and line. `what` names the quantity: "latency must be …, got
-// '5'".
+// Parses and formats quantities with units. 1 GB = 1e9 B, 1 GiB = 2^30 B, 1 bit = 1/8 B. Blanks are
+// allowed around the unit ("100 Gbps"). Parsers throw an InputError that quotes the text and lists
+// the accepted units; callers add file and line. `what` names the quantity in it: "latency must be
+// …, got '5'".
 //
 //     const double bytes_per_s = parse_bandwidth("100Gbps");     // 1.25e10
 //     const double seconds = parse_duration("5us", "latency");   // 5e-6
@@ -33,12 +33,12 @@ std::int64_t parse_integer(std::string_view text, std::string_view what, std::in
 double parse_number(std::string_view text, std::string_view what);
 
 // Formatters use the largest unit in which the number is at least 1 ("12.5GB/s", "1.83ms"), and
-// `digits` significant digits. The parsers read the text back; 17 digits restore a double exactly.
+// `digits` significant digits. Parsers accept the text; 17 digits restore a double.
 std::string format_bandwidth(double bytes_per_s, int digits = 4);
 std::string format_duration(double seconds, int digits = 4);
 
-/// Formats a limit or threshold, which users mostly give in binary units: "548MiB" if the number is
-/// whole in a binary unit, otherwise decimal, such as "574.7MB".
+/// Formats a limit or threshold, which users mostly give in binary units: in the largest binary
+/// unit in which the number is whole ("548MiB"), otherwise in a decimal unit ("574.7MB").
 std::string format_size(std::int64_t bytes, int digits = 4);
 
 // Reports use one system of units per kind of amount: decimal for sizes, bits per second for links

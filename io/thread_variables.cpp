@@ -9,8 +9,8 @@
 namespace hipress::io {
 namespace {
 
-/// The first access allocates all thread-local variables of the library. Volatile, so that the
-/// compiler keeps the otherwise unused store and the call.
+/// The first access to it allocates all thread-local variables of the library. It is volatile, so
+/// the compiler keeps the otherwise unused store and the call.
 thread_local const void* volatile exceptions = nullptr;
 
 }  // namespace
@@ -20,8 +20,7 @@ void allocate_thread_variables() noexcept {
 }
 
 bool has_room_for_thread() noexcept {
-  // Address space that glibc reserves for a thread's heap. Without it, each allocation takes a
-  // page.
+  // Address space that glibc reserves for a thread's heap. Without it each allocation takes a page.
   constexpr std::size_t kHeap = std::size_t{64} << 20;
   std::size_t stack = std::size_t{8} << 20;
   if (pthread_attr_t usual; ::pthread_getattr_default_np(&usual) == 0) {

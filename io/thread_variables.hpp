@@ -5,9 +5,9 @@
 
 namespace hipress::io {
 
-/// Allocates this thread's thread-local variables and exception state. For a library loaded by
-/// dlopen(), as in Python, the loader otherwise allocates them at first use and aborts if memory
-/// has run out.
+/// Allocates this thread's thread-local variables and exception state. Otherwise, in a library
+/// loaded by dlopen(), as in Python, the loader does so at first use, and aborts if memory has run
+/// out.
 void allocate_thread_variables() noexcept;
 
 /// Starts a thread that calls allocate_thread_variables() and then `work`. Throws std::system_error

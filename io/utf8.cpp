@@ -35,7 +35,7 @@ Character first_character(std::string_view text) {
                                                              : Character{code, length};
 }
 
-/// Range of unprintable characters, with its name.
+/// A range of unprintable characters, and its name.
 struct Range {
   std::uint32_t first, last;
   std::string_view name;

@@ -4,10 +4,10 @@
 
 namespace hipress::io {
 
-/// Release, "0.2.0". Ranks of one job must have the same.
+/// Release, such as "0.2.0". All ranks of a job must have the same release.
 std::string release();
 
-/// Version with its parts, for --version and provenance: "0.2.0 (git 1a2b3c4d5e, CUDA 13.0, NCCL
+/// Release and build, for --version and provenance: "0.2.0 (git 1a2b3c4d5e, CUDA 13.0, NCCL
 /// 2.27.7)".
 std::string version();
 

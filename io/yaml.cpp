@@ -37,8 +37,8 @@ const char* kind_of(const YAML::Node& node) {
   }
 }
 
-/// Refuses control bytes other than tab and line ends, which yaml-cpp may take for the end of the
-/// file, and bytes that are not UTF-8, which it would pass on.
+/// Throws InputError for control bytes other than tab and line ends, which yaml-cpp may take for
+/// the end of the file, and for bytes that are not UTF-8, which it would pass on.
 void require_text(const std::string& text, const std::string& file) {
   int line = 1;
   for (std::size_t i = 0; i < text.size();) {
@@ -58,21 +58,21 @@ void require_text(const std::string& text, const std::string& file) {
   }
 }
 
-/// Limit of what a file's aliases (*name) expand to, as bytes of text plus kBytesOfNode per value.
+/// Limit on the expansion of a file's aliases (*name): bytes of text, plus kBytesOfNode per value.
 /// A few bytes of aliases can expand without bound.
 constexpr std::int64_t kMaxAliasBytes = std::int64_t{16} << 20;
 constexpr std::int64_t kBytesOfNode = 64;
 
-/// Limit of keys, values, lists and maps in a file. Each takes half a kilobyte of memory, but as
-/// little as two bytes of the file. A model of 50 000 gradients has about 600 000.
+/// Limit on the number of keys, values, lists and maps in a file. Each takes half a kilobyte of
+/// memory, but as little as two bytes of a file. A model of 50 000 gradients has about 600 000.
 constexpr std::int64_t kMostNodes = 1'000'000;
 
 /// Limit of nesting.
 constexpr std::size_t kMostLevels = 64;
 
 /// Refuses documents with too many values or levels, aliases that expand too far, and text after
-/// the document. YAML::Load ignores all that follows the first document, and YAML::LoadAll does not
-/// terminate on a stray `,` or `]` there; inspect() therefore asks for a second document once.
+/// the document. YAML::Load ignores such text, and YAML::LoadAll does not terminate on a stray `,`
+/// or `]` in it; inspect() therefore asks for a second document once.
 class Inspector : public YAML::EventHandler {
  public:
   explicit Inspector(const std::string& file) : file_(file) {}
@@ -143,9 +143,9 @@ class Inspector : public YAML::EventHandler {
   int documents_ = 0;
   std::int64_t nodes_ = 0;
   std::int64_t bytes_ = 0;       ///< size of the values so far, aliases included
-  std::int64_t by_aliases_ = 0;  ///< part of bytes_ that aliases stand for
+  std::int64_t by_aliases_ = 0;  ///< part of bytes_ that is due to aliases
   std::vector<std::pair<YAML::anchor_t, std::int64_t>>
-      open_;  ///< open lists and maps, with bytes_ at their start
+      open_;  ///< value of bytes_ at the start of each open list and map
   std::unordered_map<YAML::anchor_t, std::int64_t> bytes_of_;
 };
 
@@ -160,8 +160,8 @@ int last_line(std::string_view text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n')) + !text.ends_with('\n');
 }
 
-/// Inspects the document with an end marker behind it. yaml-cpp takes the end of a file for the end
-/// of a quoted text, but refuses the marker within a quoted text.
+/// Inspects the document with an end marker appended: yaml-cpp would accept a quoted text that only
+/// the end of the file ends, but refuses the marker within a quoted text.
 void inspect_to_end(const std::string& text, const std::string& file) {
   const bool ends_line = text.ends_with('\n');
   try {
@@ -192,8 +192,7 @@ void require_end_marker(std::string_view text, const std::string& file) {
                    "again, or leave out the line of %YAML");
 }
 
-/// Refuses a file whose last line may go on: it has no line end, and remains YAML with more
-/// characters behind it.
+/// Refuses a file whose last line may be truncated: it has no end, and could go on as YAML.
 void require_line_end(const std::string& text, const std::string& file) {
   if (text.ends_with('\n') || text.ends_with('\r') || has_end_marker(text)) return;
   for (const char* more : {" x", "''"}) {
@@ -220,7 +219,7 @@ bool is_yaml_name(std::string_view path) {
 }
 
 YamlNode YamlNode::load(const std::string& path) {
-  // Parsed files take many times their size.
+  // Parsed files take many times their size in memory.
   constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
   const std::string text = read_file(path, {.most_bytes = kMaxFileBytes});
   YamlNode root = parse(text, path);
@@ -329,7 +328,7 @@ const std::string& YamlNode::scalar() const {
   return node_.Scalar();
 }
 
-/// The scalar, unless `found` says what is wrong with it. Escapes ("\e", "\x9b") can bring in
+/// The scalar. Throws InputError if `found` names a fault: escapes ("\e", "\x9b") can produce
 /// characters that the file's text does not have.
 std::string YamlNode::fit_text(const std::string& found) const {
   if (found.empty()) return scalar();

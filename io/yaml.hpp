@@ -22,7 +22,7 @@ bool has_end_marker(std::string_view text);
 /// Longest duration in files, in seconds: simulated time must fit 64-bit picoseconds.
 inline constexpr double kLongestDuration_s = 1e6;
 
-/// Limits of bandwidths in files, in bytes per second; values beyond are mistakes.
+/// Limits of bandwidths in files, in bytes per second; values outside them are mistakes.
 inline constexpr double kMinBandwidth = 1e-3, kMaxBandwidth = 1e15;
 
 /// Largest size in files, in bytes: 2^48 elements of fp32.
@@ -38,9 +38,8 @@ inline constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
 ///     const double latency_s = latency ? latency->duration() : 0;
 class YamlNode {
  public:
-  /// Reads a file. Throws InputError if it is missing, unreadable, empty, malformed or cut off: its
-  /// last value has no line end, a quoted text has no end, or it opens with %YAML and lacks the end
-  /// marker.
+  /// Reads a file. Throws InputError if it is missing, unreadable, empty, malformed or truncated:
+  /// its last value has no line end, a quoted text has no end, or it has %YAML but no end marker.
   static YamlNode load(const std::string& path);
 
   /// Parses `text`; messages name it `name`.
@@ -50,8 +49,8 @@ class YamlNode {
   /// reported, with line and nearest known key, before missing ones.
   const YamlNode& expect_keys(std::initializer_list<std::string_view> known) const;
 
-  /// Requires that `schema`, if the map has it, is `known` ("hipress.plan/1"): a format and its
-  /// version. An error ends with the remedy.
+  /// Throws InputError, which ends with the remedy, if the map has a `schema` other than `known`: a
+  /// format and its version, such as "hipress.plan/1".
   void expect_schema(std::string_view known, std::string_view remedy = {}) const;
 
   bool is_map() const { return node_.IsMap(); }
@@ -66,8 +65,8 @@ class YamlNode {
   /// Entries of a map in file order. Duplicate and unprintable keys (utf8.hpp) are errors.
   std::vector<std::pair<std::string, YamlNode>> entries() const;
 
-  std::string text() const;   ///< a scalar that may be a name: unfit_for_name() (utf8.hpp) is empty
-  std::string prose() const;  ///< printable text of any length and number of lines
+  std::string text() const;   ///< a scalar that is valid as a name, by unfit_for_name() (utf8.hpp)
+  std::string prose() const;  ///< printable text, which may be long and have several lines
   std::int64_t integer(std::int64_t least, std::int64_t most = INT64_MAX) const;
   double number() const;  ///< a finite number without unit
   /// A finite number from `least` to `most`; `meaning` explains it in messages.
@@ -77,8 +76,8 @@ class YamlNode {
   std::int64_t size() const;                                  ///< parse_size, 0 … kMaxBytes
   bool boolean() const;                                       ///< true or false
 
-  /// This node under a different name in messages: `named("gradient 'fc6'").at("elements")`
-  /// complains "gradient 'fc6': elements must be …".
+  /// This node, with a different name in messages: `named("gradient 'fc6'").at("elements")` throws
+  /// "gradient 'fc6': elements must be …".
   YamlNode named(const std::string& label) const;
 
   /// Throws InputError at this node: `file:line: path: message`.

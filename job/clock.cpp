@@ -34,11 +34,11 @@ CommonClock::CommonClock(transport::Endpoint& endpoint, MachineClock machine)
 }
 
 nanoseconds CommonClock::estimate_offset() {
-  // In every round each rank publishes the time at which it sent its stamps (in a common exchange),
-  // and notes the time at which the exchange ended for it. Rank 0 and the others take turns in
-  // arriving last, so that the exchange ends when the late stamp has crossed the network: rank 0's
-  // in even rounds, the others' in odd ones. The fastest crossing of each direction, as seen by the
-  // two clocks, contains the offset with opposite signs.
+  // In every round, the ranks gather the times at which each of them called the gather, and then
+  // the times at which that ended for each. Rank 0 calls late in even rounds, the other ranks in
+  // odd ones, so that the gather ends when the late time has crossed the network. As seen by the
+  // two clocks, the fastest crossing contains the offset with a negative sign in one direction, and
+  // with a positive sign in the other.
   constexpr int kRounds = 16;
   constexpr auto kLate = std::chrono::milliseconds(3);
   const auto rank = static_cast<std::size_t>(endpoint_.rank());
@@ -61,7 +61,7 @@ nanoseconds CommonClock::estimate_offset() {
 }
 
 Clock::time_point CommonClock::agree_on_start() {
-  // The last rank to call may also be the last to return, by the duration of the exchange. Be
+  // The last rank to call may return later than all others, by the duration of the exchange. Be
   // generous: this wait is not measured.
   constexpr nanoseconds kMinMargin = std::chrono::milliseconds(10);
   struct Offer {
@@ -74,7 +74,7 @@ Clock::time_point CommonClock::agree_on_start() {
     latest = std::max(latest, offer.now);
     margin = std::max(margin, offer.margin);
   }
-  // Time from the last rank's call to this return, without the wait for later ranks.
+  // Time from the last rank's call to this rank's return, which excludes the wait for late ranks.
   last_exchange_ = std::max(nanoseconds{}, since_epoch(machine_.now()) + offset_ - latest);
   return Clock::time_point(std::chrono::duration_cast<Clock::duration>(latest + margin - offset_));
 }

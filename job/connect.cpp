@@ -15,8 +15,7 @@
 namespace hipress::job {
 namespace {
 
-/// Rethrows the most informative error of all ranks: an error of a rank itself before a report of a
-/// lost rank.
+/// Rethrows the most informative error: preferably a rank's own, not a report of a lost rank.
 void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
   std::exception_ptr lost;
   for (const std::exception_ptr& error : errors) {
@@ -52,8 +51,8 @@ std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
     const transport::TransportRow& row = transport::find_transport(transport);
     const transport::Descriptors each = row.descriptors(options.size);
     const std::int64_t needed = each.connected + collectives * each.collective;
-    // Check now: a rank that fails only when it connects is lost for the others, which may blame a
-    // different rank.
+    // Check before the ranks meet: if a rank failed only while it connects, the others would lose
+    // it and might blame a different rank.
     if (const std::int64_t allowed = io::allow_descriptors(needed); allowed < needed) {
       throw io::InputError(
           fmt::format("rank {} needs {} open files for its connections, and it may have {}: raise "

@@ -18,11 +18,10 @@
 //       },
 //       /*collectives=*/1);
 
-/// Connecting ranks to a job.
+/// Connects ranks to a job.
 namespace hipress::job {
 
-/// Calls `work`, a step before this rank meets the others. If it throws, the others are told the
-/// reason.
+/// Calls `work`, which prepares this rank to meet the others. If it throws, they are told why.
 template <class Work>
 auto or_refuse(const transport::JobOptions& options, const Work& work) {
   try {
@@ -36,15 +35,15 @@ auto or_refuse(const transport::JobOptions& options, const Work& work) {
 /// Connects this process as one rank of a job over the named transport, with enough descriptors for
 /// `collectives` collectives. Throws as TransportRow::connect does. Also throws io::InputError if
 /// the process may not open enough connections, and Exhausted if it runs out of resources; both
-/// name the rank. Ranks that come to the rendezvous are told the error.
+/// name the rank. Other ranks that come to the rendezvous are told of the error.
 std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
                                                   const transport::JobOptions& options,
                                                   int collectives);
 
 /// Calls `body` as every rank of a job, on threads of this process, over the named transport.
 /// Rethrows the most informative error. `collectives`: number of collectives that a rank has at a
-/// time. Throws io::InputError if the process may not open enough connections; Exhausted names a
-/// rank for which no thread or memory is left.
+/// time. Throws io::InputError if the process may not open enough connections, and Exhausted naming
+/// a rank for which no thread or memory is left.
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
                       const std::function<void(transport::Endpoint&)>& body, int collectives = 0);
 

@@ -10,8 +10,7 @@
 
 namespace hipress::job {
 
-/// All-gather of values, in rank order. The values must be plain data, and the machines of one
-/// architecture.
+/// All-gather of plain data, in rank order. All machines must have the same architecture.
 template <class T>
 std::vector<std::vector<T>> gather(transport::Endpoint& endpoint, std::span<const T> mine) {
   static_assert(std::is_trivially_copyable_v<T>);

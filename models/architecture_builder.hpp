@@ -60,13 +60,13 @@ class ArchitectureBuilder {
     if (bias) tensor(name + ".bias", {width});
   }
 
-  /// Adds a table of embeddings [rows, width]; `tied`: it is also the last matrix.
+  /// Adds a table of embeddings [rows, width]. `tied`: the last matrix is this table, too.
   void embedding(const std::string& name, std::int64_t rows, std::int64_t width,
                  bool tied = false) {
     Work work{.values = 2.0 * static_cast<double>(width)};
     if (tied) {
       work.flops = 2.0 * static_cast<double>(rows * width);
-      work.values += static_cast<double>(4 * rows);  // logits and the loss of them
+      work.values += static_cast<double>(4 * rows);  // logits, and the loss
     }
     tensor(name, {rows, width}, work);
   }

@@ -74,7 +74,7 @@ Model llama(const Sizes& sizes) {
 
 namespace {
 
-/// Names of the tensors of a block like GPT-2's; `attention` is the matrix of queries, keys and
+/// Names of the tensors of a block like GPT-2's; `attention` names the matrix of queries, keys and
 /// values.
 struct BlockNames {
   std::string_view norm1, norm2, attention, output, up, down;
@@ -148,7 +148,7 @@ Model mpt(const Sizes& sizes) {
 Model bert(const Sizes& sizes) {
   Builder all;
   const int width = sizes.width;
-  // The masked words' head multiplies with the embedding.
+  // The head that predicts masked words multiplies by the embedding.
   all.embedding("embeddings.word_embeddings.weight", sizes.words, width);
   all.embedding("embeddings.position_embeddings.weight", sizes.positions, width);
   all.embedding("embeddings.token_type_embeddings.weight", 2, width);
@@ -339,8 +339,8 @@ namespace {
 Model transformer_xl(const Sizes& sizes) {
   constexpr std::array<int, 4> kClusters = {19997, 20000, 160000, 67738};
   constexpr double kRareShare = 0.1;  // assumed share of tokens in the rarer clusters
-  // Reads and writes of a score: two products, the shift of distances, sum, scale, mask, softmax,
-  // dropout, and the product with values, each a kernel of its own.
+  // Number of times that a score is read or written. These are kernels of their own: two products,
+  // the shift of distances, sum, scale, mask, softmax, dropout, and the product with values.
   constexpr double kScoreAccesses = 16;
   // Frequent words have wide rows; those of each rarer cluster are narrower by a factor of
   // `key_heads`.
@@ -362,7 +362,7 @@ Model transformer_xl(const Sizes& sizes) {
   all.tensor("r_r_bias", {sizes.heads, head_width(sizes)});
   for (int i = 0; i < sizes.layers; ++i) {
     const std::string name = fmt::format("layers.{}", i);
-    all.linear(name + ".dec_attn.qkv_net", 3 * width, width, false, 2);  // also for memory
+    all.linear(name + ".dec_attn.qkv_net", 3 * width, width, false, 2);  // and its memory
     all.tensor(name + ".dec_attn.r_net.weight", {width, width});         // for distances, once
     all.linear(name + ".dec_attn.o_net", width, width, false);
     // Scores of contents and of distances, and values, each over the sequence and its memory.
@@ -380,7 +380,7 @@ Model transformer_xl(const Sizes& sizes) {
   return all.take("tokens", sizes.positions);
 }
 
-/// Facebook's DLRM on Criteo Kaggle, rows of 16.
+/// Facebook's DLRM on Criteo Kaggle; the embeddings' rows have 16 values.
 Model dlrm(const Sizes& sizes) {
   constexpr std::array<int, 26> kRows = {1460,  583,     10131227, 2202608, 305,     24,   12517,
                                          633,   3,       93145,    5683,    8351593, 3194, 27,

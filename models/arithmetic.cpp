@@ -58,9 +58,10 @@ constexpr double kOptimizerBytes = 28;
 constexpr double kBucketAccesses = 4;
 /// Lower bound of the host's time to launch the kernels of a tensor's forward and backward.
 constexpr double kLaunches_s = 200e-6;
-/// Slowdown with several ranks. kBeside: share of the GPU that concurrent collectives take. kWait:
-/// lengthening of a step per doubling of the ranks, which wait for the slowest. Both are multiplied
-/// by pass time / kernel time, at most kMostOfHost: times vary more if the GPU waits for its host.
+/// Slowdown with several ranks. kBeside is the share of the GPU that concurrent collectives take.
+/// kWait is the slowdown per doubling of the ranks, which wait for the slowest. Both are multiplied
+/// by pass time / kernel time, but at most by kMostOfHost: times vary more if the GPU waits for its
+/// host.
 constexpr double kBeside = 0.025, kWait = 0.01, kMostOfHost = 3;
 
 template <std::size_t N, typename Row>
@@ -163,7 +164,8 @@ Passes passes_of(const Model& model, double units, double positions, const Dtype
   return all;
 }
 
-/// Number of logits of a token: the largest output of a product; 0 for models of other units.
+/// Number of logits of a token: the largest output of a product. 0 if the model's units are not
+/// tokens.
 double logits_of(const Model& model) {
   double most = 0;
   if (model.positions == 0) return most;
@@ -181,8 +183,8 @@ double waiting(const Rates& rates, double pass_s, double kernels_s) {
   return 1 + of_host * (kBeside + kWait * std::log2(static_cast<double>(rates.gpus)));
 }
 
-/// Sets missing work from the architecture of the model's name, or from its shapes. Adds a sentence
-/// to `said` for the latter.
+/// Sets missing work: that of the architecture with the model's name, or that of its matrices'
+/// shapes. In the second case, adds a sentence to `said`.
 void require_work(Model& model, std::vector<std::string>& said) {
   if (has_work(model)) return;
   if (auto architecture = named_architecture(model.name)) {

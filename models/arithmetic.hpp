@@ -20,10 +20,10 @@ struct Rates {
   bool operator==(const Rates&) const = default;
 };
 
-/// Job for compute().
+/// Job whose computation compute() derives.
 struct Job {
-  double batch = 0;                      ///< sequences (else units) per micro-step and GPU
-  double positions = 0;                  ///< tokens per sequence; 0: the model's
+  double batch = 0;      ///< sequences per micro-step and GPU; units if the model has none
+  double positions = 0;  ///< tokens per sequence; 0: the model's
   std::string_view dtype = "fp32";       ///< a row of dtypes()
   std::string_view checkpoint = "none";  ///< a row of checkpoints()
   int micro_steps = 1;
@@ -32,9 +32,9 @@ struct Job {
   double per_gradient_s = 0;  ///< DDP's own time per gradient, see kOwnTime_s
 };
 
-/// DDP's own time per gradient, for copies into and out of buckets, hooks and launches. From
-/// PyTorch's table of one rank without and with DDP: 3 ms for the 161 gradients of ResNet-50, 9 ms
-/// for the 314 of ResNet-101, on V100.
+/// DDP's own time per gradient, for copies into and out of buckets, hooks and launches. On one V100
+/// in PyTorch's published steps, DDP adds 3 ms for the 161 gradients of ResNet-50 and 9 ms for the
+/// 314 of ResNet-101.
 inline constexpr double kOwnTime_s = 22e-6;
 
 std::vector<std::string_view> dtypes();       ///< "fp32", "tf32", "mixed", "bf16", "fp16"

@@ -6,14 +6,14 @@
 
 namespace hipress::models {
 
-/// Share of a step saved if one component is twice as fast and all others are unchanged.
+/// Share of a step that doubling one component's speed saves; all others are unchanged.
 struct Gain {
   std::string_view what;  ///< "computation"
   double share = 0;
 };
 
-/// Names the bottleneck: the component that saves most if it is twice as fast, and all that save
-/// nearly as much: "computation", "computation and the network alike". "no one thing" if no
+/// Names the bottleneck, as in "computation" or "computation and the network alike": the component
+/// that saves most if it is twice as fast, and all that save nearly as much. "no one thing" if no
 /// component alone saves much.
 std::string bound_by(std::span<const Gain> gains);
 

@@ -188,7 +188,7 @@ Model diffusion_unet(const Sizes& sizes) {
   int side = all.biased_convolution("conv_in", first, kLatents, sizes.image, 3);
   all.linear("time_embedding.linear_1", time, first);
   all.linear("time_embedding.linear_2", time, time);
-  std::vector<int> skipped = {first};  // widths of what the way up takes over
+  std::vector<int> skipped = {first};  // widths of the outputs that the up blocks take over
   int in = first;
   for (int level = 0; level < kLevels; ++level) {
     const std::string name = fmt::format("down_blocks.{}", level);

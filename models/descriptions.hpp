@@ -16,7 +16,7 @@ struct Described {
   std::vector<std::string> said = {};  ///< sentences on data that the form lacks
 };
 
-/// Text for refusals: readable forms, and the command that makes one of any PyTorch model.
+/// Text for refusals: the readable forms, and a command that writes a listing of any PyTorch model.
 std::string description_remedy();
 
 /// Refusal of a path or name in a known but unreadable form, with the command that converts it. It

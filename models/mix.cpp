@@ -9,7 +9,7 @@
 namespace hipress::models {
 namespace {
 
-/// Joins the classes with a share, each followed by `share_text(share)`.
+/// Joins the names of classes that have a share, each followed by `share_text(share)`.
 template <typename ShareText>
 std::string joined(const Mix& mix, std::string_view between, ShareText share_text) {
   std::string text;

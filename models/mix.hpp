@@ -19,9 +19,9 @@ struct ComputeClassRow {
   double assumed_share;  ///< default share of a model's computation
 };
 
-/// Rows by class. The assumed shares are shares of time, to the percent, of the 228 kernels of
-/// GPT-2 on an A100, each timed alone, published by Echo (arXiv 2412.12487). Echo names no
-/// attention; its class `other`, 2 %, counts as attention.
+/// Rows by class. Assumed shares are rounded shares of the time of GPT-2's 228 kernels on an A100,
+/// each timed alone, as Echo (arXiv 2412.12487) publishes them. Echo has no class for attention;
+/// its class `other`, 2 %, counts as attention.
 inline constexpr std::array<ComputeClassRow, kComputeClasses> kComputeClassTable = {{
     {"gemm", "matrix products and convolutions", 0.46},
     {"attention", "attention in one kernel, as flash attention", 0.02},

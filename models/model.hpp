@@ -47,8 +47,7 @@ struct Gradient {
   /// Bucket (fusion buffer) of the gradient; its gradients become ready together, with the last
   /// one.
   std::optional<int> bucket = {};
-  std::string layer = {};  ///< name of its layer; empty: given by its own name, or a layer by
-                           ///< itself
+  std::string layer = {};  ///< name of its layer; empty: derived from `name` (docs/models.md)
   /// Average number of cores busy in its part of backward; see Model::threads.
   double cores = 0;
   Work work = {};  ///< all zero: unknown

@@ -279,8 +279,9 @@ double read_cores(const io::YamlNode& root, std::string_view key, double time_s,
   return time_s > 0 ? std::min<double>(threads, core_s / time_s) : 0;
 }
 
-/// Converts `cores` of the gradients from core-seconds to numbers of cores. Gradients that are
-/// ready together share the sum of theirs. Without any core time, all threads are always busy.
+/// Converts `cores` of the gradients from core-seconds to numbers of cores. Core-seconds of
+/// gradients that are ready at the same time are added. If no gradient has core time, all threads
+/// are always busy.
 void spread_core_times(Model& model) {
   std::vector<Gradient*> order;
   for (Gradient& gradient : model.gradients) order.push_back(&gradient);
@@ -340,9 +341,8 @@ void read_threads(const io::YamlNode& root, Model& model) {
   }
 }
 
-/// Adds the own time of DistributedDataParallel and its hook, on one thread. The part before the
-/// last gradient delays each gradient by its share of the bytes up to it. The rest comes before the
-/// optimizer.
+/// Adds the overhead of DistributedDataParallel and its hook, on one thread. `backward` delays each
+/// gradient by the share of the bytes up to that gradient. `after` comes before the optimizer.
 void add_own_time(const io::YamlNode& hook, Model& model) {
   hook.expect_keys({"backward", "after"});
   const double before_s = hook.at("backward").duration(kLongestTime_s);
@@ -486,7 +486,7 @@ std::string near_models(std::string_view name) {
 std::string model_file(const std::string& path) {
   if (const auto file = io::named_file("models", path)) return *file;
   std::error_code error;
-  if (fs::is_directory(path, error)) return path;  // its contents decide about the error
+  if (fs::is_directory(path, error)) return path;  // the reader refuses it by its contents
   const std::vector<std::string> known = model_names();
   const std::vector<std::string_view> names(known.begin(), known.end());
   throw io::InputError(

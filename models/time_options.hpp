@@ -31,8 +31,9 @@ struct TimeOptions {
 /// Sets the model's times. With `batch`, derives them first by compute(). `forward` includes the
 /// optimizer, except in a model with several micro-steps. Without `forward`, a model without
 /// forward time gets a third of `compute_time` for it, as backward has twice the FLOPs of forward.
-/// The rest of `compute_time` is backward. Existing ready times are scaled to it; otherwise it is
-/// divided among the gradients in their order, by `flops` if all have them, else by elements.
+/// The rest of `compute_time` is backward. Existing ready times are scaled to fit it. Without ready
+/// times, backward is divided among the gradients in their order, in proportion to `flops` if all
+/// have them, otherwise to elements.
 ///
 /// Returns sentences for the user on what was done. InputError names the field for a value that
 /// lacks a unit, is out of range, or leaves no time for backward.

@@ -9,7 +9,7 @@ class YamlNode;
 
 namespace hipress::models {
 
-/// Step of the traced job that a model was made of: medians in seconds.
+/// Times of a step of the traced job from which a model was made: medians in seconds.
 struct Traced {
   int steps = 0;                       ///< number of steps
   double step_s = 0;                   ///< positive

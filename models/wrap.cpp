@@ -55,7 +55,7 @@ bool matches(std::string_view pattern, std::string_view name) {
   return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
-/// Module of a parameter, of `depth` components.
+/// Module of a parameter: the first `depth` components of its name.
 std::string_view module_of(std::string_view parameter, const Names& components, std::size_t depth) {
   const std::string_view last = components[depth - 1];
   return parameter.substr(0,

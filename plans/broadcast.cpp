@@ -18,7 +18,7 @@ constexpr models::Dtype kDtypes[] = {models::Dtype::kFloat32, models::Dtype::kFl
                                      models::Dtype::kBfloat16};
 
 bool is_broadcast(const std::string& topology) {
-  // "best" searches topologies that average.
+  // "best" stands for topologies that average.
   return topology != "best" &&
          casync::find_topology(topology).operation == casync::Operation::kBroadcast;
 }

@@ -52,7 +52,7 @@ std::vector<float> there_and_back(const kernels::Codec& codec, std::vector<float
   return decoded(codec, message, bytes, values.size());
 }
 
-/// Random bits as numbers of the dtype; NaN is replaced by 1.
+/// Random bits as numbers of the dtype, with 1 instead of each NaN.
 std::vector<float> any_numbers(models::Dtype dtype) {
   std::mt19937 random;  // fixed seed
   std::vector<float> values(kValues);
@@ -60,7 +60,7 @@ std::vector<float> any_numbers(models::Dtype dtype) {
     for (float& value : values) {
       value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
     }
-  } else {  // a cast's message is an array of them
+  } else {  // the message of a cast is an array of such numbers
     const auto cast = kernels::make_codec(std::string(cast_of(dtype)));
     Message message = room_for(*cast, kValues);
     for (Line& line : message) {

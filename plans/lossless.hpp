@@ -12,8 +12,7 @@ namespace hipress::plans {
 /// infinite numbers but no NaN, and numbers of the magnitude of weights.
 bool keeps_every_bit(const kernels::Codec& codec, models::Dtype dtype);
 
-/// The widest dtype for which keeps_every_bit(): float32, else float16 or bfloat16. Unset for a
-/// lossy codec.
+/// The widest dtype for which keeps_every_bit(): float32, float16 or bfloat16. Unset if lossy.
 std::optional<models::Dtype> kept_dtype(const kernels::Codec& codec);
 
 }  // namespace hipress::plans

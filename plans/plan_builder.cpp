@@ -51,8 +51,8 @@ std::vector<std::string> used_algorithms(const models::Model& model, const casyn
 
 namespace {
 
-/// Mean bytes of a stage's message over 12 steps: exact for codecs whose sizes repeat after 1, 2,
-/// 3, 4, 6 or 12 steps.
+/// Mean size of a stage's message over 12 steps, in bytes. It is exact for codecs whose sizes
+/// repeat after 1, 2, 3, 4, 6 or 12 steps.
 std::int64_t mean_bytes(const kernels::Codec& codec, kernels::Shape shape, int stage) {
   constexpr std::uint64_t kSteps = 12;
   std::int64_t bytes = 0;

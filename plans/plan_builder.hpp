@@ -31,7 +31,7 @@ std::size_t count_compressed(const models::Model& model, const casync::Plan& pla
 /// Names of the algorithms that compress at least one gradient of the plan.
 std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan);
 
-/// Properties of a codec that the expansion needs; `name` becomes Algorithm::name.
+/// Properties of a codec that the expansion needs. `name` becomes Algorithm::name.
 casync::Algorithm algorithm_of(const std::string& name,
                                const std::shared_ptr<const kernels::Codec>& codec);
 
@@ -42,11 +42,11 @@ std::string refusal(const casync::Algorithm& algorithm, const models::Gradient& 
 std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
                                           std::string_view name);
 
-/// Index of an algorithm that is added to the list. Throws InputError that names the algorithm
-/// beyond kMostAlgorithms.
+/// Index that an algorithm gets when it is added to the list. Throws InputError, which names the
+/// algorithm, if the list already has kMostAlgorithms.
 std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::string_view name);
 
-/// find_algorithm() of that name; adds the algorithm if it is missing. Throws InputError as
+/// Index of the algorithm of that name; adds the algorithm if it is missing. Throws InputError as
 /// next_place() does.
 std::int8_t place_in(std::vector<casync::Algorithm>& algorithms,
                      const casync::Algorithm& algorithm);
@@ -107,7 +107,8 @@ class PlanMatcher {
   Trust trust_;
   PlanBuilder builder_;
   std::unordered_map<std::string_view, std::size_t> index_;  // the model's gradients by name
-  std::vector<int> lines_;                                   // line of each gradient's row; 0: none
+  // By gradient: line of its row; 0: no row.
+  std::vector<int> lines_;
 };
 
 /// Readers of the two file formats.

@@ -49,7 +49,8 @@ struct PlanContext {
   std::string other_names = {};  ///< names of the caller's own plans, for messages: "ddp, best"
 };
 
-/// Reads a plan file, or makes a named plan. A name wins over a file of that name.
+/// Reads a plan file, or makes a named plan. If the text is both a plan's name and a file's, the
+/// name counts.
 ///
 /// Named plans have K = N:
 ///  - "none": all gradients raw; "all": all compressed.
@@ -58,11 +59,11 @@ struct PlanContext {
 ///
 /// A file is a SeCoPaPlan.txt, with lines `name,elements,y|n,K[,algorithm]` or `name,y|n,K`, or a
 /// plan YAML (*.yaml, *.yml), whose topology and nodes must agree with the context and which names
-/// all of its algorithms. A raw gradient of a half-precision dtype is resolved to that cast. An
+/// all of its algorithms. A raw gradient in half precision is resolved to the cast to its dtype. An
 /// algorithm's name in the resolved plan is its whole text ("tbq(tau=0.25)").
 ///
-/// Throws InputError with file and line for a malformed line, a gradient that the model lacks
-/// (named), one that is missing or listed twice, a number of elements that differs from the
+/// Throws InputError with file and line for a malformed line, a gradient that the model lacks (the
+/// error names it), one that is missing or listed twice, a number of elements that differs from the
 /// model's, K outside 1 … 2^20, an unknown algorithm, or a program (x.pse) that the context does
 /// not trust. Also throws InputError for N = 0.
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);

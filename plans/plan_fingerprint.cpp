@@ -28,9 +28,8 @@ std::string aggregation(const char* name, const casync::Aggregation& aggregation
                      number(aggregation.limit_bytes));
 }
 
-/// Consequences of ready times, which ranks may have from different files: the bulk groups, and the
-/// order of units that all ranks must share. It covers all-reduces and, without pipelining, all
-/// units.
+/// Parts of the layout that follow from ready times, which ranks may read from different files: the
+/// bulk groups, and the order of all-reduces (without pipelining, the order of all units).
 std::string timed_layout(const casync::Layout& layout, bool pipelining) {
   std::string text;
   for (const std::uint32_t index : layout.order) {
@@ -55,7 +54,7 @@ std::string shape(const models::Gradient& gradient) {
 }  // namespace
 
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan) {
-  // Names are preceded by their lengths, so that different jobs have different texts.
+  // Each name is preceded by its length, so that different jobs have different texts.
   std::string text = fmt::format("{} {} {}\n{}{}", plan.topology, plan.nodes, plan.raw_topology,
                                  aggregation("bulk", plan.bulk), aggregation("batch", plan.batch));
   if (plan.schedule != casync::Schedule()) {

@@ -14,7 +14,7 @@
 namespace hipress::plans {
 namespace {
 
-/// The three options of one aggregation.
+/// Options of bulk groups or of batches, as text.
 struct AggregationTexts {
   std::string_view name;  ///< "bulk"
   const std::string& threshold;

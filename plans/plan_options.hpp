@@ -24,16 +24,15 @@ void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan&
 /// Throws InputError if `shards_by` is given and the schedule is not sharded.
 void require_shards(const PlanOptions& options, const casync::Schedule& schedule);
 
-/// Turns selection off: compresses every gradient, K = N, with the algorithm that compresses most
-/// elements in the plan, or the context's if the plan compresses nothing.
+/// Compresses every gradient with K = N, whatever the plan decided. Takes the algorithm that
+/// compresses most elements in the plan, or that of the context if the plan compresses nothing.
 void compress_everything(const PlanContext& context, ResolvedPlan& plan);
 
 /// The algorithm's text with its density replaced.
 std::string with_density(const std::string& algorithm, double density);
 
-/// Sets the density of every sparse gradient of the plan. Above `plan.dense->above`, they are sent
-/// by `plan.dense` instead. Throws InputError unless 0 < density <= 1, and for a plan without
-/// sparse gradients.
+/// Sets the density of every sparse gradient of the plan. Above `plan.dense->above`, `plan.dense`
+/// sends them. Throws InputError unless 0 < density <= 1, and for a plan without sparse gradients.
 void set_density(double density, const PlanContext& context, ResolvedPlan& plan);
 
 }  // namespace hipress::plans

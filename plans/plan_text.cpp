@@ -19,8 +19,7 @@ namespace {
 
 constexpr std::string_view kForms = "name,elements,y|n,K[,algorithm] or name,y|n,K";
 
-/// Parses a line: `name,elements,y|n,K[,algorithm]`, or the older `name,y|n,K`. The row refers to
-/// `line`.
+/// Parses `name,elements,y|n,K[,algorithm]` or the older `name,y|n,K`. The row views `line`.
 PlanRow parse_line(std::string_view line, const std::string& default_algorithm) {
   const std::vector<std::string_view> fields = io::split_fields(line);
   if (fields.size() < 3)
@@ -46,7 +45,7 @@ PlanRow parse_line(std::string_view line, const std::string& default_algorithm) 
       throw io::InputError(label +
                            "is not compressed (n) and takes no algorithm; drop it or write y");
     }
-    // The text of an algorithm with several parameters contains commas.
+    // Commas may also separate the parameters of an algorithm.
     row.algorithm = line.substr(static_cast<std::size_t>(fields[4].data() - line.data()));
     row.algorithm.erase(row.algorithm.find_last_not_of(" \t") + 1);
     if (row.algorithm.empty())
@@ -55,8 +54,8 @@ PlanRow parse_line(std::string_view line, const std::string& default_algorithm) 
   return row;
 }
 
-/// True if lines need a fifth field: the plan compresses with several algorithms, or sends factors,
-/// which readers do not assume.
+/// True if lines need a fifth field. Without it, readers assume one algorithm of slices for all,
+/// but the plan compresses with several algorithms, or sends factors.
 bool must_name_algorithms(const models::Model& model, const casync::Plan& plan) {
   std::set<std::int8_t> used;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
@@ -68,8 +67,7 @@ bool must_name_algorithms(const models::Model& model, const casync::Plan& plan) 
          });
 }
 
-/// True if a line can hold the name. Spreadsheets and CSV readers take a field that begins with
-/// quotes for a quoted one.
+/// True if a line can hold the name. CSV readers would take leading quotes for a quoted field.
 bool is_plain(const std::string& name) {
   const std::vector<std::string_view> fields = io::split_fields(name);
   return fields.size() == 1 && fields[0] == name && !name.empty() && name.front() != '"' &&

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kSchema = "hipress.plan/1";
 constexpr std::string_view kNone = "none";  ///< the algorithm of a raw gradient
-constexpr int kDigits = 15;  ///< digits of times: below a picosecond for iterations up to 100 s
+constexpr int kDigits = 15;                 ///< digits of times: exact to a picosecond up to 100 s
 
 /// Runs call(), and turns its std::invalid_argument into an InputError at the node's line.
 template <class Call>
@@ -39,7 +39,7 @@ void located(const io::YamlNode& node, const Call& call) {
   }
 }
 
-/// Requires the context's topology and number of nodes.
+/// Throws unless topology and number of nodes are the context's.
 void require_agreement(const io::YamlNode& root, const PlanContext& context) {
   const io::YamlNode topology = root.at("topology");
   std::string_view own;
@@ -80,7 +80,7 @@ void read_operation(const io::YamlNode& root, casync::Plan& plan) {
   plan.root = static_cast<std::uint32_t>(number);
 }
 
-/// Requires the dtype of a broadcast's tensor to agree with the model.
+/// Throws if a broadcast's tensor has another dtype than in the model.
 void require_dtype(const io::YamlNode& item, const models::Model& model, const std::string& name) {
   const auto dtype = item.find("dtype");
   if (!dtype) return;
@@ -91,7 +91,7 @@ void require_dtype(const io::YamlNode& item, const models::Model& model, const s
   }
 }
 
-/// Requires the predicted time and the lower bound, which are not used otherwise, to be durations.
+/// Throws if the predicted time or the lower bound is not a duration. They have no other use.
 void require_times(const io::YamlNode& root) {
   constexpr double kLongestRun_s = 53 * 24 * 3600.0;  // limit of the simulator
   for (const std::string_view key : {"predicted_iteration", "lower_bound"}) {
@@ -99,7 +99,7 @@ void require_times(const io::YamlNode& root) {
   }
 }
 
-/// Parses a gradient's entry; the row refers to `name`.
+/// Parses a gradient's entry; the row views `name`.
 PlanRow parse_item(const io::YamlNode& item, const std::string& name) {
   const io::YamlNode named = item.named("gradient " + io::quote(name));
   PlanRow row;
@@ -166,7 +166,7 @@ std::vector<std::vector<std::uint32_t>> read_groups(const io::YamlNode& list,
                                                     const models::Model& model) {
   std::unordered_map<std::string_view, std::uint32_t> index;
   for (std::uint32_t g = 0; g < model.gradients.size(); ++g) index[model.gradients[g].name] = g;
-  std::vector<int> lines(model.gradients.size(), 0);  // line that names each gradient
+  std::vector<int> lines(model.gradients.size(), 0);  // by gradient: line that names it
   std::vector<std::vector<std::uint32_t>> groups;
   for (const io::YamlNode& group : list.items()) {
     std::vector<std::uint32_t>& members = groups.emplace_back();
@@ -189,8 +189,7 @@ std::vector<std::vector<std::uint32_t>> read_groups(const io::YamlNode& list,
   return groups;
 }
 
-/// Reads the schedule. It must come before keys that depend on which gradients are synchronised
-/// together.
+/// Reads the schedule, before the keys that depend on what is synchronised together.
 void read_schedule(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
   const auto schedule = root.find("schedule");
   if (!schedule) return;

@@ -11,7 +11,7 @@ namespace hipress::plans {
 std::string plan_yaml(const models::Model& model, const casync::Plan& plan,
                       const PlanReport& report);
 
-/// Parses such a text. `name` replaces the file's name in messages. Throws InputError as
+/// Parses a plan YAML. `name` replaces the file's name in messages. Throws InputError as
 /// resolve_plan() does.
 ResolvedPlan parse_plan_yaml(const std::string& text, const std::string& name,
                              const PlanContext& context);

@@ -31,7 +31,7 @@ struct NamedPlan {
 };
 
 constexpr std::string_view kThreshold = "threshold";
-/// Threshold of "threshold" without a number: that of SeCoPa's own tool.
+/// Threshold of "threshold" without a number, as in SeCoPa's own tool.
 constexpr std::int64_t kDefaultThreshold = 262144;
 /// A threshold above every gradient's number of elements.
 constexpr std::int64_t kNever = models::kMaxElements + 1;
@@ -60,8 +60,7 @@ ResolvedPlan make_named(const NamedPlan& named, const PlanContext& context) {
   return builder.take();
 }
 
-/// Throws InputError, which lists the named plans, for a text that is neither a plan's name nor a
-/// file.
+/// Throws InputError, which lists the named plans, unless `path` looks like a path or is a file.
 void require_file(const std::string& path, const PlanContext& context) {
   const bool looks_like_a_path = path.find_first_of("/.") != std::string::npos;
   if (looks_like_a_path || io::is_file(path)) return;

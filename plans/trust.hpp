@@ -5,7 +5,7 @@
 
 namespace hipress::plans {
 
-/// Programs (x.pse) that a plan or sweep file may name. Such files may come from anybody, and a
+/// Programs (x.pse) that a plan or sweep file may name. Such files may come from strangers, and a
 /// program that they name is compiled and run as this user.
 struct Trust {
   std::vector<std::string> named = {};  ///< algorithms that the user names

@@ -21,7 +21,7 @@ models::Model model_of(std::int64_t elements, std::uint32_t gradients) {
   return model;
 }
 
-/// The named plan with K = 1 for every gradient.
+/// The named plan, with one partition (K = 1) for every gradient.
 plans::ResolvedPlan plan_of(const models::Model& model, std::uint32_t nodes,
                             const std::string& name) {
   plans::ResolvedPlan resolved = plans::resolve_plan(name, {.model = model, .nodes = nodes});
@@ -29,7 +29,7 @@ plans::ResolvedPlan plan_of(const models::Model& model, std::uint32_t nodes,
   return resolved;
 }
 
-/// Adds tasks of one gradient, each with one predecessor.
+/// Adds the tasks of one gradient, each with one predecessor.
 class Chain {
  public:
   Chain(GraphBuilder& builder, std::uint32_t gradient, std::int64_t elements, std::int8_t algorithm,
@@ -64,7 +64,7 @@ class Chain {
     return behind(before, task,
                   {raw ? slice(from) : builder_.written_by(before), casync::kNoIndex});
   }
-  /// Adds a Recv into the slice if it is raw and not merged; else into a message.
+  /// Adds a Recv: into the slice if it is raw and not merged, else into a message.
   TaskId receive(TaskId send, OnArrival on_arrival = OnArrival::kNothing) {
     const std::uint32_t nodes = builder_.nodes();
     Task task = builder_.task(send);
@@ -184,7 +184,7 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
 Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
                      const std::vector<std::int64_t>& elements, std::uint32_t rounds,
                      Messages messages) {
-  // One gradient per message, so that nothing else touches the receiver's slice.
+  // One gradient per message, so no other task uses the receiver's slice.
   const auto of_a_node = rounds * static_cast<std::uint32_t>(elements.size());
   Calibration result{.model = model_of(0, of_a_node * nodes), .plan = {}, .graph = {}};
   for (std::uint32_t g = 0; g < of_a_node * nodes; ++g)

@@ -11,24 +11,23 @@
 
 namespace hipress::profiler {
 
-/// A small task graph that isolates one cost, with the model and plan it belongs to.
+/// A small task graph that isolates one cost, with its model and plan.
 struct Calibration {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
 };
 
-// `nodes` is the number of nodes of the job that runs the calibration. Nodes without tasks stay
-// idle.
+// Below, `nodes` is the number of nodes of the job. Nodes without tasks stay idle.
 
 struct CodedSlice {
   std::int64_t elements = 0;
-  bool quotient = false;  ///< also encodes the slice divided by 3, before everything else
+  bool quotient = false;  ///< first encodes the slice once more, divided by 3
 };
 
 /// Calibration of a codec, without messages between nodes. Each of the first `coding` nodes encodes
-/// all slices, then decodes each message, then decodes and adds each message. With enough slices
-/// the data is cold, as in a synchronisation.
+/// all slices, then decodes all messages, then decodes and adds all messages. With enough slices
+/// the data is no longer cached, as in a synchronisation.
 Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
                               const std::vector<CodedSlice>& slices, std::uint32_t coding);
 
@@ -37,8 +36,8 @@ struct Pair {
   std::uint32_t to = 0;
 };
 
-/// Ping-pong of a slice between the nodes of `pair`: `hops` messages one after the other. With
-/// kMerge each message is merged on arrival, and the way back starts after the merge.
+/// Ping-pong of a slice between the nodes of `pair`: `hops` messages, one after the other. With
+/// kMerge each message is merged when it arrives, before the next one is sent.
 enum class OnArrival : std::uint8_t { kNothing, kMerge };
 Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
                       OnArrival on_arrival, Pair pair = {0, 1});
@@ -48,9 +47,9 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
                     std::uint32_t messages);
 
 /// Exchange among all nodes. In each of `rounds` rounds, every node encodes one slice of each size
-/// in `elements`, decodes it and adds it. All slices are ready at once. kSent: the first slice of
-/// each round goes to the next node, which decodes and adds it; messages wait for codecs and cores
-/// as in training. kKept: nodes keep these slices, too, and do the same work without messages.
+/// in `elements`, decodes it and adds it. All slices are ready at the start. With kSent, the first
+/// slice of each round is sent to the next node, which decodes and adds it; messages wait for
+/// codecs and cores as in training. With kKept, nodes do the same work without sending.
 enum class Messages : std::uint8_t { kSent, kKept };
 Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
                      const std::vector<std::int64_t>& elements, std::uint32_t rounds,

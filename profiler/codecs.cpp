@@ -17,16 +17,16 @@ namespace {
 using casync::Kind;
 using casync::TaskId;
 
-/// Repetitions of a pass. The first iterations are warm-ups, as encoder states settle. Codecs with
-/// more states than a residual (DGC) take several steps to settle.
+/// Repetitions of a pass. The first iterations are warm-ups, in which encoder states settle. Codecs
+/// with more states than a residual (DGC) need several steps for that.
 Repetitions per_pass(const std::string& algorithm, Effort effort) {
   const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
   return {.warmups = slow_to_settle ? 8 : 2, .iterations = effort == Effort::kQuick ? 12 : 48};
 }
 
-/// Powers of two from 2^8 to 2^26 elements. All of them are measured, since codecs switch
-/// algorithms at some sizes (a sparsifier samples larger slices only), and data outgrows one cache
-/// after the other. Quick: every other one up to 2^24.
+/// Powers of two from 2^8 to 2^26 elements; quick: every other one up to 2^24. Many sizes are
+/// needed, since codecs switch algorithms at some sizes (sparsifiers sample only larger slices),
+/// and data outgrows one cache after the other.
 std::vector<std::int64_t> codec_sizes(Effort effort) {
   const bool quick = effort == Effort::kQuick;
   std::vector<std::int64_t> all;
@@ -36,18 +36,18 @@ std::vector<std::int64_t> codec_sizes(Effort effort) {
   return all;
 }
 
-/// True for sizes at which encodes that divide are measured: longer than a launch, and small enough
-/// for the states of a second encoder.
+/// True for sizes at which encodes that also divide are measured: they take longer than a launch,
+/// and there is memory for the states of a second encoder.
 bool divides(std::int64_t elements) {
   return elements >= std::int64_t{1} << 16 && elements <= std::int64_t{1} << 22;
 }
 
-/// Slices of each iteration. An iteration mixes all sizes, so that a temporary slowdown of the
-/// machine affects all of them; sizes above kLargestOfMany are on their own, to save memory.
+/// Slices of each iteration. An iteration mixes all sizes, so a temporary slowdown of the machine
+/// affects all of them. Sizes above kLargestOfMany have iterations of their own, to save memory.
 /// Together the slices exceed any cache, so a message is no longer cached when it is decoded.
 std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   constexpr std::int64_t kLargestOfMany = std::int64_t{1} << 24;
-  // total elements, and most slices, of each size
+  // Per size: total number of elements, and maximum number of slices.
   constexpr std::int64_t kElements = std::int64_t{1} << 22, kMaxSlices = 512;
   std::vector<std::vector<CodedSlice>> all(1);
   for (const std::int64_t elements : codec_sizes(effort)) {
@@ -59,7 +59,7 @@ std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   return all;
 }
 
-/// Durations of the tasks of a kind, in all iterations: a single one may be disturbed.
+/// Durations of all tasks of a kind in all iterations.
 std::vector<double> durations(const casync::TaskGraph& graph,
                               const std::vector<traces::Timeline>& timelines, Kind kind) {
   std::vector<double> seconds;
@@ -71,7 +71,7 @@ std::vector<double> durations(const casync::TaskGraph& graph,
   return seconds;
 }
 
-/// Encodes and Decodes by rank, in the order in which they started.
+/// Encodes and Decodes, by rank and in the order in which they started.
 std::vector<TaskId> codec_tasks(const casync::TaskGraph& graph, const traces::Timeline& timeline) {
   std::vector<TaskId> tasks;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -105,9 +105,9 @@ struct CodecSeries {
       return (task.flags & casync::kDivideOwn) != 0 ? quotients : encode;
     return (task.flags & casync::kAccumulate) != 0 ? decode_add : decode;
   }
-  /// Adds the times of an iteration's codec tasks. A task lasts until the next one on its thread
-  /// starts, which includes the hand-over between them. All tasks are ready early, so the thread
-  /// never waits.
+  /// Adds the times of an iteration's codec tasks. A task's time ends when the next one on its
+  /// thread starts, so it includes the hand-over. All tasks are ready early, so the thread never
+  /// waits.
   void add(const casync::TaskGraph& graph, const traces::Timeline& timeline) {
     std::map<std::pair<Series*, std::int64_t>, std::vector<double>> seconds;
     const std::vector<TaskId> tasks = codec_tasks(graph, timeline);
@@ -132,8 +132,7 @@ std::vector<costs::Sample> samples_of(const Series& series, double factor = 1) {
   return all;
 }
 
-/// Ratio of the time of encodes that divide to that of encodes that do not: the median over sizes,
-/// at least 1.
+/// Factor by which dividing lengthens encodes: the median over sizes, at least 1.
 double factor_of_quotients(const CodecSeries& series) {
   std::map<std::int64_t, double> plain_s;
   for (const costs::Sample& sample : samples_of(series.encode)) plain_s[sample.x] = sample.mean_s;
@@ -143,9 +142,9 @@ double factor_of_quotients(const CodecSeries& series) {
   return std::max(1.0, median_of(std::move(factors)));
 }
 
-/// Measures one pass of a codec, on one rank per core of a machine at the same time, up to
-/// Options::nodes: a synchronisation keeps all cores busy, which share the memory bandwidth. All
-/// ranks must arrive at the same number of ranks.
+/// Measures one pass of a codec on several ranks at the same time, one per core of a machine, up to
+/// Options::nodes: in a synchronisation all cores are busy and share the memory bandwidth. All
+/// processes must find the same number of ranks.
 void sample_codec(const std::string& algorithm, const Options& options, const Hosts& hosts,
                   CodecSeries& series, Variations& variations) {
   const std::uint32_t ranks = std::min(static_cast<std::uint32_t>(hosts.cores()), options.nodes);
@@ -177,15 +176,14 @@ void sample_merge(const Options& options, Series& series) {
   }
 }
 
-/// Times of codecs that encode slices, and of staged codecs, by name; times of merges.
+/// Times of ordinary codecs and of staged codecs, by name, and of merges.
 struct AllSeries {
   std::map<std::string, CodecSeries> codecs;
   std::map<std::string, StageSeries> stages;
   Series merge;
 };
 
-/// Names under which algorithms are measured. Staged codecs lose their rank, since their costs
-/// cover all ranks.
+/// Names under which algorithms are measured: for staged codecs, without the rank.
 std::vector<std::string> measured(const std::vector<std::string>& algorithms) {
   std::vector<std::string> all;
   for (const std::string& algorithm : algorithms) {

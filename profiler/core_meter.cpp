@@ -31,7 +31,7 @@ CoreMeter::CoreMeter(const std::vector<int>& cores, Leaves leaves) : leaves_(lea
     }
     calibrate();
   } catch (...) {
-    stop();  // the destructor does not run
+    stop();  // the destructor will not run
     throw;
   }
 }
@@ -58,8 +58,8 @@ void CoreMeter::count(Counter& counter) const {
   }
 }
 
-/// Counts until the meter pauses or stops. Uses arithmetic in registers, which memory and caches do
-/// not slow down.
+/// Counts until the meter pauses or stops. Computes in registers, so memory and caches do not
+/// matter.
 void CoreMeter::count_for_a_while(Counter& counter) const {
   constexpr int kSteps = 256;
   std::uint64_t state = 1;
@@ -80,7 +80,7 @@ void CoreMeter::count_for_a_while(Counter& counter) const {
   }
 }
 
-/// Measures counts per second alone: the median of several windows, as one may be disturbed.
+/// Measures the counts per second without other load: the median of several windows.
 void CoreMeter::calibrate() {
   constexpr int kWindows = 11;
   constexpr auto kWindow = std::chrono::milliseconds(20);

@@ -11,27 +11,27 @@ namespace hipress::profiler {
 
 /// Measures the core time that other threads use. A counting thread runs on each core. Like a codec
 /// thread, it yields its core to waiting threads: after a time slice (runtime::kTurn), or at once,
-/// as long codec tasks do (casync::kLongElements). Missing counts give the time for which other
-/// threads had the core. The kernel's accounting cannot give it: much of a network's core time is
-/// spent in interrupts, which are charged to the interrupted thread or to none.
+/// as long codec tasks do (casync::kLongElements). The counts it misses show the time for which
+/// other threads had the core. The kernel's accounting cannot show it: much of a network's core
+/// time is spent in interrupts, which are charged to the interrupted thread or to no thread.
 class CoreMeter {
  public:
-  /// Time at which counting threads yield their core.
+  /// Rule by which counting threads yield their core.
   enum class Leaves { kAfterATurn, kForEveryMessage };
 
   /// Starts a counting thread on each of these cores (Linux's numbers), and measures for a quarter
-  /// of a second how fast they count alone; nothing else should run meanwhile. Throws
+  /// of a second how fast they count; nothing else should run at that time. Throws
   /// std::system_error if a thread cannot be started.
   CoreMeter(const std::vector<int>& cores, Leaves leaves);
   ~CoreMeter();
   CoreMeter(const CoreMeter&) = delete;
   CoreMeter& operator=(const CoreMeter&) = delete;
 
-  /// Core-seconds that others have used since the meter was made. Use differences only.
+  /// Core-seconds that other threads have used. Only differences between two calls are meaningful.
   double used_s() const;
 
-  /// Makes the counting threads sleep until resume(): with real-time priority they would keep
-  /// ordinary threads from running. Core time is not measured meanwhile.
+  /// Makes the counting threads sleep until resume(), since with real-time priority they would keep
+  /// ordinary threads from running. Core time is not measured during the pause.
   void pause() noexcept { counting_ = false; }
   void resume() noexcept;
 

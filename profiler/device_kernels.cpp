@@ -35,14 +35,13 @@ std::vector<std::int64_t> kernel_sizes(Effort effort) {
   return all;
 }
 
-/// Number of slices that exceed the last-level cache of any GPU; at most 256.
+/// Number of slices that together exceed the last-level cache of any GPU; at most 256.
 int slices_of(std::int64_t elements, Effort effort) {
   const std::int64_t cold = effort == Effort::kQuick ? 1 << 24 : 1 << 26;
   return static_cast<int>(std::clamp<std::int64_t>(cold / elements, 1, 256));
 }
 
-/// Slice sizes that fit into a device's memory, and the most bytes that the slices of one size
-/// take.
+/// Slice sizes that fit into a device's memory, and the largest total of bytes for one size.
 struct Room {
   std::vector<std::int64_t> sizes;
   std::int64_t bytes = 0;
@@ -54,7 +53,7 @@ Room room_for(Device& device, const kernels::Codec& codec, const Options& option
   for (const std::int64_t elements : kernel_sizes(options.effort)) {
     const std::int64_t bytes =
         DeviceSlices::bytes(codec, elements, slices_of(elements, options.effort));
-    // An eighth is left for the codec's temporary memory.
+    // An eighth of the memory is left for the codec's temporary data.
     if (bytes > free - free / 8) break;
     room.sizes.push_back(elements);
     room.bytes = std::max(room.bytes, bytes);
@@ -65,7 +64,7 @@ Room room_for(Device& device, const kernels::Codec& codec, const Options& option
         free));
   }
   if (options.endpoint != nullptr) {
-    // All ranks measure the same sizes, so that they stay in step.
+    // All ranks must measure the same sizes to stay in step.
     const auto all = job::gather(*options.endpoint, room.sizes.size());
     room.sizes.resize(*std::ranges::min_element(all));
   }
@@ -87,7 +86,7 @@ costs::Sample sample(Device& device, const Options& options, std::int64_t x,
 
 double measure_copy(const Options& options) {
   const auto device = options.device(own_rank(options));
-  // Far more than the last-level cache, which is 126 MB on the largest GPUs.
+  // Far more than the last-level cache, which has at most 126 MB on present GPUs.
   const std::int64_t most = std::int64_t{1} << (options.effort == Effort::kQuick ? 28 : 30);
   const std::int64_t bytes = std::min(most, device->memory().free / 4);
   std::byte* const from = device->allocate(bytes);
@@ -98,8 +97,7 @@ double measure_copy(const Options& options) {
   return 2 * static_cast<double>(bytes) / copies.median_s;
 }
 
-/// Points whose slices fit into the memory of all ranks' devices. Raises `most_bytes` to the bytes
-/// of the largest.
+/// Points whose slices fit into all devices' memory. Raises `most_bytes` to the largest one's size.
 std::vector<StagePoint> fitting(Device& device, const CodecOfRank& codec_of, const StageRule& rule,
                                 const Options& options, std::int64_t& most_bytes) {
   std::vector<StagePoint> points;
@@ -127,10 +125,10 @@ void fill(Device& device, const StagedSlices& slices, std::byte* arena, std::int
     for (int work = 0; work < slices.works(); ++work)
       slices.run(work, slice, 0, device.handle(kStream));
   }
-  device.drain();  // `gradient` goes away
+  device.drain();  // `gradient` is about to be destroyed
 }
 
-/// Samples each work of a point, as half of two steps: a codec may alternate between steps.
+/// Samples each work of a point, as half the time of two steps: codecs may alternate between steps.
 std::vector<costs::Sample> sample_point(Device& device, const Options& options,
                                         const StagedSlices& slices) {
   std::vector<costs::Sample> samples;
@@ -193,7 +191,7 @@ void measure_codec(const std::string& algorithm, const Options& options, costs::
 
 void measure_merge(const Options& options, costs::Profile& profile) {
   const auto device = options.device(own_rank(options));
-  const auto codec = device->codec("bf16");  // any codec: a slice needs one
+  const auto codec = device->codec("bf16");  // any codec will do
   const Room room = room_for(*device, *codec, options);
   std::byte* const arena = device->allocate(room.bytes);
   std::vector<costs::Sample> merges;

@@ -11,9 +11,9 @@ StoppingRule stopping_rule(Effort effort);
 
 /// Measures the device's memory bandwidth, and encode, decode, decode-and-add and merge of 2^10 …
 /// 2^28 elements (quick: 2^26), up to the largest size that fits into its memory. The bandwidth is
-/// that of a copy too large for any cache, with reads and writes counted; it is the ceiling of
-/// kernels. Slices are processed in turn, so that data comes from memory and not from a cache. The
-/// processes of a job measure the same sizes at the same time.
+/// that of a copy too large for any cache, reads and writes counted; kernels cannot exceed it.
+/// Slices take turns, so data comes from memory and not from a cache. The processes of a job
+/// measure the same sizes at the same time.
 void measure_device_kernels(const Options& options, const Progress& progress,
                             costs::Profile& profile);
 

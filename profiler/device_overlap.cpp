@@ -20,7 +20,7 @@ using runtime::Stream;
 
 namespace {
 
-/// The first algorithm that is not staged; bf16, which every device has, if all are.
+/// The first algorithm that is not staged; if all are, bf16, which every device has.
 std::shared_ptr<const kernels::Codec> codec_beside_work(
     Device& device, const std::vector<std::string>& algorithms) {
   for (const std::string& algorithm : algorithms) {
@@ -30,9 +30,9 @@ std::shared_ptr<const kernels::Codec> codec_beside_work(
   return device.codec("bf16");
 }
 
-constexpr int kOverlapSlices = 4;  // used in turn: more than a cache holds
+constexpr int kOverlapSlices = 4;  // used in turn; together they exceed the cache
 
-/// Elements of slices and messages: the options' number, halved until they fit into the memory.
+/// Number of elements of slices and messages: the options', halved until they fit into memory.
 std::int64_t overlap_elements(Device& device, const kernels::Codec& codec,
                               const OverlapSizes& sizes) {
   const std::int64_t free = device.memory().free;
@@ -45,7 +45,7 @@ std::int64_t overlap_elements(Device& device, const kernels::Codec& codec,
   return elements;
 }
 
-/// Gives the classes that were not measured the mean of the others.
+/// Gives classes that were not measured the mean factors of the other classes.
 void fill(costs::OverlapMatrix& matrix, const std::vector<std::size_t>& missing,
           std::vector<std::string>& notes) {
   const auto measured = static_cast<double>(models::kComputeClasses - missing.size());
@@ -53,7 +53,7 @@ void fill(costs::OverlapMatrix& matrix, const std::vector<std::size_t>& missing,
   for (const costs::ClassOverlapKey& key : costs::kClassOverlapKeys) {
     double sum = 0;
     for (const costs::ClassOverlap& row : matrix.classes) sum += row.*key.factor;
-    // Factors of missing classes are 1 so far.
+    // The sum includes a factor of 1 for each missing class.
     mean.*key.factor = (sum - static_cast<double>(missing.size())) / measured;
   }
   for (const std::size_t i : missing) {
@@ -106,7 +106,7 @@ costs::OverlapFactors overlap_over_nccl(const Options& options, transport::Endpo
 
 PairFactors overlap_factors(const PairTimes& times) {
   const auto within = [](double factor) { return std::clamp(factor, 1.0, costs::kMaxOverlap); };
-  // The work that ends last has done alone − (end − together) of its time while both run.
+  // While both ran, the work that ends last did a part of it that takes alone − (end − together).
   const auto slowed = [&](double together_s, double alone_s, double end_s) {
     const double done_s = alone_s - (end_s - together_s);
     return within(done_s * costs::kMaxOverlap > together_s ? together_s / done_s
@@ -188,7 +188,7 @@ bool OverlapBench::computes(models::ComputeClass what) {
   return transfers_.least(can ? 1 : 0) == 1;
 }
 
-/// Sets the repetitions of a work so that it takes long enough to overlap with the other work.
+/// Sets the repetitions of a work, so that it takes long enough to overlap with other work.
 void OverlapBench::balance(Repeated& work) {
   const double long_s = options_.effort == Effort::kQuick ? 4e-3 : 20e-3;
   timer_.run(work.lane());
@@ -216,7 +216,7 @@ PairSamples OverlapBench::measure_pair(const Repeated& first, const Repeated& se
   return samples;
 }
 
-/// Measures a class with matrices of two sizes, weighted by their durations.
+/// Measures the factors of a class with matrices of two sizes, weighted by their durations.
 costs::ClassOverlap OverlapBench::measure_class(models::ComputeClass what) {
   std::array<std::vector<costs::BesideSample>, costs::kClassOverlapKeys.size()> samples;
   constexpr std::int64_t kTile = 64;

@@ -20,8 +20,8 @@ int states_of(const kernels::Codec& codec) {
   return codec.traits().error_feedback ? codec.traits().state_arrays : 0;
 }
 
-/// Bytes of one slice: its values twice, its states, its message, and a deferred update of states
-/// (kernels::Deferred).
+/// Bytes of one slice: two arrays of values, its states, its message, and a deferred update of
+/// states (kernels::Deferred).
 std::int64_t slice_bytes(const kernels::Codec& codec, std::int64_t elements) {
   return bytes_of(slice_aligned(elements)) * (2 + states_of(codec)) +
          slice_aligned(codec.encoded_bytes(elements)) + kSliceAlignment;

@@ -14,23 +14,23 @@ constexpr std::int64_t bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Fills slices in a device's memory with a replay's gradient, the same in each slice and repeated
-/// after 2^20 elements. Waits until that is done.
+/// Fills slices in a device's memory with a replay's gradient: all with the same values, which
+/// repeat after 2^20 elements. Waits until the device has done so.
 void fill_with_gradient(runtime::Device& device, std::span<float* const> slices,
                         std::int64_t elements);
 
 /// Slices of one size in a device's memory, each with the memory that a codec's tasks use. Tasks
-/// take them in turn; with enough slices data comes from memory and not from a cache.
+/// use the slices in turn; with enough slices, data comes from memory and not from a cache.
 class DeviceSlices {
  public:
-  /// `arena` has bytes() of the device's memory. Fills the slices with a replay's gradients, zero
-  /// states and complete messages; waits until that is done.
+  /// `arena` has bytes() bytes of the device's memory. Fills the slices with a replay's gradients,
+  /// zero states and complete messages, and waits until the device has done so.
   DeviceSlices(runtime::Device& device, std::byte* arena, const kernels::Codec& codec,
                std::int64_t elements, int count);
 
   static std::int64_t bytes(const kernels::Codec& codec, std::int64_t elements, int count);
 
-  /// Each function enqueues one task of the next slice on the stream.
+  /// Enqueue one task, on the next slice in turn.
   void encode(runtime::Stream stream);
   void decode(kernels::DecodeMode mode, runtime::Stream stream);
   void merge(runtime::Stream stream);

@@ -21,14 +21,14 @@ struct MixRow {
   models::Mix mix;
 };
 
-/// Mixes to check: the one assumed for models, one dominated by GEMM, and one bound by memory.
+/// Mixes to check: the assumed one, one dominated by GEMM, and one bound by memory.
 std::array<MixRow, 3> mixes() {
   return {{{"assumed", models::assumed_mix()},
            {"gemm", {0.75, 0.15, 0.05, 0.025, 0.025}},
            {"memory", {0.1, 0, 0.5, 0.2, 0.2}}}};
 }
 
-/// Classes of kernels in the order in which they run. The class furthest behind its share is next.
+/// Classes of kernels in the order in which they run: next is the class furthest behind its share.
 std::vector<models::ComputeClass> in_turn(const std::array<int, models::kComputeClasses>& counts) {
   const int all = std::accumulate(counts.begin(), counts.end(), 0);
   std::array<int, models::kComputeClasses> done{};
@@ -48,15 +48,14 @@ std::vector<models::ComputeClass> in_turn(const std::array<int, models::kCompute
   return order;
 }
 
-/// Work beside computation, and its durations alone.
+/// Work that runs at the same time as computation, and its durations alone.
 struct Beside {
   std::string_view name;
   std::vector<const Repeated*> works;
   double codec_s = 0, transfer_s = 0;
 };
 
-/// Simulates the step: a Backward, an Encode on the same node, and a message to another node, which
-/// is idle otherwise.
+/// Simulates the step: a Backward, an Encode on the same node, and a message to an idle node.
 double simulated_s(double compute_s, const Beside& beside, const models::Mix& mix,
                    const costs::OverlapFactors& factors) {
   costs::Profile profile;
@@ -135,11 +134,11 @@ class StepBench {
 
  private:
   static constexpr int kBurst = 4;
-  /// Maximum kernels per class: a stream accepts about 1000 launches without blocking.
+  /// Maximum number of kernels per class: a stream accepts about 1000 launches without blocking.
   static constexpr double kMostKernels = 180;
 
-  /// Enqueues a kernel. GEMM and attention, with n³ operations, use half the rows, so that a step
-  /// has many of them.
+  /// Enqueues a kernel. GEMM and attention, of n³ operations, get half the rows so that more of
+  /// them fit.
   void compute(models::ComputeClass what) {
     using enum models::ComputeClass;
     constexpr std::int64_t kTile = 64;

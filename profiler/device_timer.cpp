@@ -35,9 +35,9 @@ class Gate {
   Gate& operator=(const Gate&) = delete;
 
  private:
-  // Limit of the hold. Enqueuing takes milliseconds. If it waits for the device (a driver that
-  // loads a kernel late, a full queue), the device continues after this time, and one trial is
-  // wrong.
+  // Limit of the hold. Enqueuing normally takes milliseconds. If it waits for the device (the
+  // driver loads a kernel only then, a queue is full), the device continues after this time, and
+  // one trial is wrong.
   static constexpr std::chrono::milliseconds kMax{250};
 
   struct State {
@@ -49,7 +49,7 @@ class Gate {
     std::condition_variable opened;
     bool open = false;
   };
-  // Shared with the device, whose callback may outlive the gate.
+  // Shared with the device's callback, which may outlive the gate.
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
@@ -65,7 +65,7 @@ std::vector<double> DeviceTimer::burst(Stream stream, int count,
   }
   wait_for(event(2 * static_cast<std::size_t>(count) - 1), {.stream = stream, .work = {}});
   std::vector<double> seconds;
-  // Events have a finite resolution, but no work takes zero time.
+  // Short work may measure as 0, since events have a finite resolution.
   constexpr double kMin_s = 1e-9;
   for (int i = 0; i < count; ++i) {
     const std::size_t number = 2 * static_cast<std::size_t>(i);

@@ -7,11 +7,11 @@
 
 namespace hipress::profiler {
 
-/// Machines of a job's ranks, and the cores that the ranks may use there.
+/// The machines of a job's ranks, and the cores that the ranks may use.
 class Hosts {
  public:
-  /// Collective in a job of processes. Ranks that are threads of this process share its machine. A
-  /// rank with an empty Options::boot counts as a machine of its own.
+  /// Collective in a job of processes. Ranks with the same Options::boot share a machine; a rank
+  /// with an empty one counts as a machine of its own. Threads of one process share its machine.
   explicit Hosts(const Options& options);
 
   std::uint32_t count() const { return count_; }

@@ -16,31 +16,31 @@
 namespace hipress::profiler {
 namespace {
 
-constexpr std::int64_t kSmall = 64;  // elements of a message that is all overhead
+constexpr std::int64_t kSmall = 64;  // elements of a message that consists of overhead only
 /// Elements per message of the stream that measures the overhead of a message.
 constexpr std::int64_t kMedium = 1 << 10;
 constexpr std::uint32_t kFewMessages = 100, kManyMessages = 400;
-/// Elements of the largest message, if the link carries it within kLongest_s.
+/// Number of elements of the largest message, if the link carries it within kLongest_s.
 constexpr std::int64_t kLargest = 1 << 22;
 constexpr double kLongest_s = 0.2;
-/// Elements of the largest message between GPUs, which transfer megabytes in the time of a launch.
+/// kLargest between GPUs, which transfer megabytes in the time of a launch.
 constexpr std::int64_t kLargestBetweenGpus = 1 << 24;
 
 std::int64_t message_bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Three sizes in elements, a factor of 4 apart. The bandwidth is the slope over them.
+/// Three message sizes in elements, a factor of 4 apart. The slope over them is the bandwidth.
 struct Sizes {
   std::int64_t largest = kLargest;
   std::vector<std::int64_t> all() const { return {largest / 16, largest / 4, largest}; }
 };
 
-/// Repetitions for bandwidths: every prediction depends on them, so disturbed iterations must not
-/// matter.
+/// Repetitions for bandwidths: enough that disturbed iterations do not matter.
 constexpr Repetitions kMany{.warmups = 3, .iterations = 9};
 
-/// Samples a calibration: seconds of an iteration over `parts`. Adds its iterations to `varies`.
+/// Samples a calibration: seconds of an iteration, divided by `parts`. Adds its iterations to
+/// `varies`.
 costs::Sample sample(const Options& options, const Calibration& calibration, std::int64_t elements,
                      double parts, const Repetitions& repetitions,
                      std::initializer_list<Variation*> varies = {}) {
@@ -98,8 +98,8 @@ std::vector<costs::Sample> measure_hops(const Options& options, Pair pair, const
   return samples;
 }
 
-/// Measures a message's overhead on its ports, in seconds: the slope over the number of messages of
-/// one size in a stream, minus the time of their bytes.
+/// Measures a message's overhead on its ports, in seconds: the time that one more message adds to a
+/// stream, minus the time of its bytes.
 double measure_overhead(const Options& options, Pair pair, costs::Profile& profile) {
   const std::uint32_t nodes = job_nodes(options, 2);
   std::vector<costs::Sample> samples;
@@ -115,9 +115,9 @@ double measure_overhead(const Options& options, Pair pair, costs::Profile& profi
   return std::max(0.0, message_s - bytes / profile.link.bandwidth);
 }
 
-/// Estimates the burst in bytes that a traffic shaper lets an idle port send at once: large
-/// messages arrive sooner than their bytes and a small message's hop explain. 0 unless all sizes
-/// agree.
+/// Estimates the burst in bytes that a traffic shaper lets an idle port send at once, from large
+/// messages: they arrive sooner than a small message's hop plus the time of their bytes. 0 unless
+/// all sizes agree.
 std::int64_t measure_burst(const std::vector<costs::Sample>& hops, double hop_s, double bandwidth) {
   std::vector<double> saved_s;
   for (const costs::Sample& hop : hops) {
@@ -133,12 +133,12 @@ std::int64_t measure_burst(const std::vector<costs::Sample>& hops, double hop_s,
 using CoreSeconds =
     std::function<std::vector<double>(const Calibration& calibration, const Repetitions&)>;
 
-/// Core-seconds by run and iteration. Each run has new threads; their placement by the system, and
-/// so their cost, varies more between runs than between iterations.
+/// Core-seconds by run and iteration. Each run has new threads. Their placement by the system, and
+/// thus their cost, varies more between runs than between iterations.
 using Runs = std::vector<std::vector<double>>;
 constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
 
-/// Core-seconds after which a measurement makes no further run.
+/// Core-seconds after which a measurement starts no further run.
 double enough_core_s(const Options& options) { return options.effort == Effort::kQuick ? 8 : 60; }
 
 double total_s(const std::vector<double>& seconds) {
@@ -151,10 +151,10 @@ std::vector<double> medians_of(const Runs& runs) {
   return medians;
 }
 
-/// Measures the core-seconds of a message besides its bytes, while codec threads are busy and other
-/// threads wake up for a few messages at a time; in a long stream a message would cost a fraction.
-/// The result is the time that sending adds to the same coding without messages. Messages are tiny,
-/// so that cores are the bottleneck on slow links, too.
+/// Measures the core-seconds of a message besides its bytes, as the time that sending adds to the
+/// same coding without messages. Codec threads are busy, and other threads wake up for a few
+/// messages at a time; in a long stream a message would cost a fraction of that. Messages are tiny,
+/// so cores are the bottleneck even on slow links.
 double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
                              const costs::Profile& profile, Variations& variations) {
   constexpr std::uint32_t kRounds = 200;
@@ -165,7 +165,7 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
   constexpr int kLeast = 8;
   Runs with, without;
   double spent_s = 0;
-  // Alternates, as a machine's speed varies.
+  // Alternates between the two, as a machine's speed varies.
   for (int i = 0; i < options.exchanges && (i < kLeast || spent_s < enough_core_s(options)); ++i) {
     with.push_back(core_seconds(sent, kOfARun));
     without.push_back(core_seconds(kept, kOfARun));
@@ -198,7 +198,7 @@ double measure_byte_cores(const Options& options, const CoreSeconds& core_second
       spent_s += total_s(runs.back());
     }
     samples.push_back(summarise_passes(bytes, runs));
-    // Times of smaller messages would be dominated by a meter's noise.
+    // In times of smaller messages, a meter's noise would dominate.
     if (elements == sizes.largest) variations.runs.add(medians_of(runs));
   }
   // Noise can make a tiny slope negative.
@@ -207,7 +207,7 @@ double measure_byte_cores(const Options& options, const CoreSeconds& core_second
   return per_byte_s;
 }
 
-/// Core-seconds of calibrations that keep `cores` cores busy all the time.
+/// Core-seconds of calibrations that keep `cores` cores busy: duration times `cores`.
 CoreSeconds all_busy(const Options& options, double cores) {
   return [&options, cores](const Calibration& calibration, const Repetitions& times) {
     std::vector<double> seconds = run(calibration, options, times).iteration_s;
@@ -216,8 +216,7 @@ CoreSeconds all_busy(const Options& options, double cores) {
   };
 }
 
-/// Measures the core time of bytes and messages if no link limits transfers, so that they keep all
-/// cores busy.
+/// Measures the core time of bytes and messages if cores limit transfers, and are thus all busy.
 void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile,
                    Variations& variations) {
   costs::LinkCosts& link = profile.link;
@@ -234,7 +233,7 @@ bool limited_by_links(const Options& options, const Hosts& hosts) {
          (options.base != nullptr || hosts.count() > 1);
 }
 
-/// Core-seconds of calibrations by a CoreMeter on this rank's own cores, if it has any.
+/// Core-seconds of calibrations, measured by a CoreMeter on this rank's own cores, if it has any.
 class Metered {
  public:
   Metered(const Options& options, const Hosts& hosts, CoreMeter::Leaves leaves)
@@ -253,7 +252,7 @@ class Metered {
 
  private:
   /// Called at the start and at the end of an iteration. Counting threads pause between iterations,
-  /// where they would only disturb.
+  /// where they would only get in the way.
   double read_meter() {
     within_ = !within_;
     if (within_) meter_->resume();
@@ -264,7 +263,7 @@ class Metered {
 
   const Options& options_;
   std::optional<CoreMeter> meter_;
-  bool within_ = false;  // an iteration
+  bool within_ = false;  // between the two calls for an iteration
 };
 
 /// True if messages interrupt long codec tasks on every rank.
@@ -274,9 +273,9 @@ bool long_tasks_give_way(const Options& options) {
   return std::ranges::all_of(possible, [](int on_rank) { return on_rank != 0; });
 }
 
-/// Measures the core time of transfers on links that limit them, with a CoreMeter. A base's figures
-/// hold if only cores limit transfers; here messages are further apart, and threads wake up for
-/// fewer at a time.
+/// Measures the core time of transfers on links that limit them, with a CoreMeter. The base's core
+/// times hold where only cores limit transfers; here messages are further apart, and threads wake
+/// up for fewer at a time.
 void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
                          costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
@@ -284,8 +283,8 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
     Metered metered(options, hosts, CoreMeter::Leaves::kAfterATurn);
     link.core_s_per_byte = measure_byte_cores(options, std::ref(metered), sizes, kPacedCoreSeries,
                                               profile, variations);
-    // With at least a rank per core, codecs keep all cores busy. Counting threads would measure the
-    // same, but add context switches.
+    // With at least one rank per core, codecs keep all cores busy. Counting threads would measure
+    // the same, but add context switches.
     const double cores = profile.cores * hosts.count();
     link.core_s_per_message =
         options.nodes >= cores && !options.device
@@ -302,14 +301,14 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
     link.core_factor_interrupting = std::max(1.0, per_byte_s / link.core_s_per_byte);
 }
 
-/// Measures bandwidth and burst of each direction while both are busy, as in a synchronisation:
-/// acknowledgements of one direction take bandwidth of the other. Raises the bandwidth of one way
-/// to at least this: a lower value means that its measurement was disturbed.
+/// Measures bandwidth and burst of each direction while both are busy, as in a synchronisation,
+/// where acknowledgements of one direction use bandwidth of the other. Raises the bandwidth of a
+/// single direction to at least this: a lower value means that its measurement was disturbed.
 void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& sizes, double hop_s,
                        costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
   link.bandwidth_both_ways = link.bandwidth;
-  // On one host's loopback both directions are limited by the cores, which are counted already.
+  // On loopback the cores limit both directions, and their costs are already known.
   if (options.nccl == nullptr && !limited_by_links(options, hosts)) return;
   const Pair pair = far_pair(hosts), back{pair.to, pair.from};
   const auto samples = sample_streams(options, job_nodes(options, 2), {pair, back}, sizes, kMany,
@@ -321,7 +320,7 @@ void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& 
   if (burst > 0) link.burst_bytes = std::min(link.burst_bytes, burst);
 }
 
-/// Samples as they would be on ports that have not idled before, as in successive gathers.
+/// Samples as they would be on ports without credit for a burst, as in successive gathers.
 std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples, double saved_s) {
   for (costs::Sample& sample : samples) {
     for (double* const time : {&sample.median_s, &sample.p10_s, &sample.p90_s}) *time += saved_s;
@@ -329,7 +328,7 @@ std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples, dou
   return samples;
 }
 
-/// Measures fan-in and fan-out. `saved_s`: time that a burst saves on a port that has idled.
+/// Measures fan-in and fan-out. `saved_s` is the time that a burst saves on a port that has idled.
 void measure_gathers(const Options& options, const Progress& progress, const Sizes& large,
                      double saved_s, costs::Profile& profile, Variations& variations) {
   const Sizes sizes = large.largest < kLargest ? Sizes{large.largest / 4} : large;
@@ -357,8 +356,8 @@ std::vector<std::int64_t> collective_sizes(const Sizes& large) {
   return sizes;
 }
 
-/// Sizes for gathers and exchanges: collective_sizes(), with one more in each gap of a factor of 4.
-/// Above some size, gloo's collectives take twice as long per byte.
+/// Sizes for gathers and exchanges: collective_sizes(), and one more in each gap of a factor of 4,
+/// since above some size gloo's collectives take twice as long per byte.
 std::vector<std::int64_t> shard_sizes(const Sizes& large) {
   std::vector<std::int64_t> sizes;
   for (const std::int64_t elements : collective_sizes(large)) {
@@ -368,8 +367,8 @@ std::vector<std::int64_t> shard_sizes(const Sizes& large) {
   return sizes;
 }
 
-/// Measures the time of the library's all-reduce, by bytes on each rank. Processes of a job measure
-/// it among all ranks only; threads measure all numbers of ranks.
+/// Measures the time of the library's all-reduce by bytes on each rank. Processes of a job measure
+/// it only among all ranks; threads measure every number of ranks.
 void measure_all_reduces(const Options& options, const Progress& progress,
                          const std::vector<std::int64_t>& sizes, costs::Profile& profile) {
   constexpr std::uint32_t kCount = 4;

@@ -9,7 +9,7 @@ namespace hipress::profiler {
 
 // Both functions add the variation of their measurements to `variations`.
 
-/// Measures the core time of transfers, on links that the profile has already.
+/// Measures the core time of transfers for a profile that already has its links.
 void measure_transfer_cores(const Options& options, const Hosts& hosts, const Progress& progress,
                             costs::Profile& profile, Variations& variations);
 

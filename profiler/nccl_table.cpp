@@ -16,11 +16,11 @@
 namespace hipress::profiler {
 namespace {
 
-/// The program of nccl-tests that a series of samples corresponds to.
+/// Program of nccl-tests to which a series of samples corresponds.
 struct Meaning {
   std::string test;
   int ranks = 2;
-  int sizes_per_x = 1;  ///< ratio of a row's size to the sample's x
+  int sizes_per_x = 1;  ///< a row's size divided by the sample's x
 };
 
 std::optional<Meaning> meaning_of(const std::string& series) {
@@ -38,7 +38,7 @@ std::optional<Meaning> meaning_of(const std::string& series) {
     const char* const end = series.data() + series.size();
     int ranks = 0;
     const auto read = std::from_chars(series.data() + prefix.text.size(), end, ranks);
-    if (read.ec != std::errc() || read.ptr != end || ranks < 1) continue;  // a name from a file
+    if (read.ec != std::errc() || read.ptr != end || ranks < 1) continue;  // not a number of ranks
     return Meaning{std::string(prefix.test), ranks, prefix.sums_up ? ranks : 1};
   }
   return std::nullopt;

@@ -10,7 +10,7 @@
 namespace hipress::profiler {
 
 /// A row of nccl-tests' tables, in their terms: `size_bytes` is the nominal size of the collective,
-/// algbw = size/time, and busbw the rate on a link, which is comparable with its bandwidth.
+/// algbw is size/time, and busbw is the rate on a link, comparable with the link's bandwidth.
 struct NcclRow {
   std::string test;  ///< nccl-tests' program: "all_reduce", "sendrecv", "gather", …
   int ranks = 0;
@@ -23,8 +23,8 @@ struct NcclRow {
 /// all others. Throws std::invalid_argument for an unknown test.
 double bus_factor(const std::string& test, int ranks);
 
-/// Rows of a profile's samples of links. Fan-in is gather, fan-out is scatter, and both ways at
-/// once is sendrecv. The size of a gather or scatter of x bytes per rank is N·x.
+/// Rows for a profile's samples of links. Fan-in becomes gather, fan-out scatter, and both ways at
+/// once sendrecv. The size of a gather or scatter of x bytes per rank is N·x.
 std::vector<NcclRow> nccl_rows(const costs::Profile& profile);
 
 /// Prints rows in the format of nccl-tests: bytes, fp32 elements, µs, and 1e9 bytes per second.

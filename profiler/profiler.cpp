@@ -35,8 +35,8 @@ std::string processor() {
   return "unknown processor";
 }
 
-/// Memory bandwidth of copies by all cores together: the ceiling of kernels. Only rank 0 measures,
-/// since processes that measure at once would share the bandwidth.
+/// Memory bandwidth of copies by all cores together, which kernels cannot exceed. Only rank 0
+/// measures it, since processes that measured at once would share it.
 double measure_memory_once(const Options& options) {
   constexpr std::size_t kBytes = std::size_t{96} << 20;
   constexpr int kRounds = 3;
@@ -79,7 +79,7 @@ void check_options(const Options& options) {
   }
 }
 
-/// True if a series of samples comes from measure_links().
+/// True if measure_links() makes a series of samples of that name.
 bool is_of_links(const std::string& series) {
   return std::ranges::any_of(
       std::array{"link.", "fan_", "all_reduce.", "all_gather.", "reduce_scatter.", "all_to_all."},
@@ -117,7 +117,7 @@ costs::Profile kept_of(const costs::Profile& base, Part anew) {
 /// True if transfers use cores: NCCL's do not.
 bool takes_cores(const Options& options) { return options.nccl == nullptr; }
 
-/// Everything but links: measured on this machine, or taken from the base.
+/// Profile with everything but links, measured on this machine or taken from the base.
 costs::Profile measure_machine(const Options& options, const Hosts& hosts, const Progress& progress,
                                Variations& variations) {
   costs::Profile profile;
@@ -126,7 +126,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts, const
     if (options.anew != Part::kKernels) return profile;
   }
   if (options.base == nullptr) profile.cores = takes_cores(options) ? hosts.cores() : 0;
-  // Codecs on a device leave the cores to the threads that move messages.
+  // Codecs on a device leave the cores to threads that move messages.
   const bool takes_turns = takes_cores(options) && !options.device;
   profile.core_turn_s = takes_turns ? std::chrono::duration<double>(runtime::kTurn).count() : 0;
   if (options.device) {
@@ -157,7 +157,7 @@ std::string hardware(const Options& options, const Hosts& hosts) {
 }
 
 /// Sets name, source, hardware and notes of the profile. With a base, the hardware is that of the
-/// links, and a note names that of the kernels.
+/// links, and a note names the hardware of the kernels.
 void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& profile) {
   constexpr std::string_view kNote = "kernels were measured on: ";
   profile.name = "measured";
@@ -180,8 +180,7 @@ void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& pro
   }
 }
 
-/// Probes of the profile. Each gives the machine's speed when its part was measured; for kept parts
-/// they are the base's.
+/// Probes of the profile, each from when its part was measured; for kept parts the base's.
 costs::Probes probes_of(const Options& options, const costs::Probes& now) {
   if (options.base == nullptr) return now;
   costs::Probes probes = options.base->probes;

@@ -16,17 +16,17 @@
 ///   std::printf("%.3f ms\n", 1e3 * encode(1 << 20));  // an encode of 2^20 elements
 namespace hipress::profiler {
 
-/// Measures codecs and links of this machine by running small task graphs through the executor, so
-/// that a cost is that of the same task in a synchronisation: cold data, hand-over between threads,
-/// all ranks on one host. The result holds fits and samples. Run nothing else meanwhile, or the
-/// profile is wrong. Throws io::InputError if there is no algorithm or an unknown one, or for fewer
-/// than two nodes.
+/// Measures codecs and links by running small task graphs through the executor. A cost is thus that
+/// of the same task in a synchronisation: with data that is not cached, hand-over between threads,
+/// and all ranks of a host at work. The result holds fits and samples. It is wrong if anything else
+/// runs at the same time. Throws io::InputError if there is no algorithm or an unknown one, or for
+/// fewer than two nodes.
 costs::Profile measure(const Options& options, const Progress& progress);
 
-/// Runs measure() between two probes of this machine, and stores their geometric mean in the
-/// profile. Measures again, up to `again` times, if the machine's speed changed by more than the
-/// profile's spread explains. If the speed keeps changing, the spread is widened, and a note says
-/// so. `probe` is collective in a job.
+/// Runs measure() between two probes of this machine's speed, and stores their geometric mean in
+/// the profile. Measures again, up to `again` times, if the speed changed by more than the
+/// profile's spread explains. If it still does then, the spread is widened, and a note says so.
+/// `probe` is collective in a job.
 costs::Profile measure_while_steady(const Options& options, const Progress& progress,
                                     const std::function<costs::Probes()>& probe, int again);
 

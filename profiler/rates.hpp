@@ -7,9 +7,9 @@
 /// Rates of a profile's curves at one size, for display.
 namespace hipress::profiler {
 
-/// Slice size of rates, in elements: at this size codecs spend most of their time.
+/// Slice size of rates, in elements, at which codecs spend most of their time.
 inline constexpr std::int64_t kRateElements = std::int64_t{1} << 22;
-/// Rates of stages are those of a square matrix of kRateElements elements, and of this rank.
+/// Rates of stages are for a square matrix of kRateElements elements, with this rank.
 inline constexpr std::int64_t kRateRows = std::int64_t{1} << 11;
 inline constexpr int kRateRank = 4;
 

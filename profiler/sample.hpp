@@ -6,8 +6,8 @@
 
 namespace hipress::profiler {
 
-/// Ratio of the size of the message of `values` to that of the largest message of as many elements.
-/// Requires at least one value. The codec runs on the CPU.
+/// Size of the message of `values`, divided by that of the largest message of the same number of
+/// elements. Requires at least one value. The codec runs on the CPU.
 double message_share(const kernels::Codec& codec, std::span<const float> values);
 
 }  // namespace hipress::profiler

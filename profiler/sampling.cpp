@@ -22,7 +22,7 @@ void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   }
 }
 
-/// Cap of times in a mean, in medians.
+/// Cap on times in a mean, as a multiple of their median.
 constexpr double kMaxMedians = 2;
 
 std::vector<double> all_of(const std::vector<std::vector<double>>& series) {

@@ -13,34 +13,34 @@
 
 namespace hipress::profiler {
 
-/// Series from which the CPU time of transfers is fitted; kept if only links are measured anew.
+/// Series that give the CPU time of transfers; kept if only links are measured anew.
 inline constexpr const char* kCoreSeries = "link.all_to_all";
-/// Prefix of the series that take its place if links limit transfers.
+/// Prefix of the series that replace it if links limit transfers.
 inline constexpr const char* kPacedCoreSeries = "link.cores";
 
-/// Median, 10th and 90th percentile of times measured for one x. Requires at least one time.
+/// Median, 10th and 90th percentile of the times for one x. Requires at least one time.
 costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
-/// Statistics of times in passes that are seconds or minutes apart. The median is the mean of the
-/// passes' medians, so that every state of the machine counts. Percentiles are over all times.
+/// Statistics of times from passes that are seconds or minutes apart. The median is the mean of the
+/// passes' medians, so every state of the machine counts. Percentiles are over all times.
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes);
-/// Statistics of the times of several iterations. They include a mean, because a prediction sums up
-/// many such times. The mean is the median of the iterations' means, so that slow iterations do not
-/// affect it. Times are capped at twice the median, since few samples cannot estimate rare events
-/// (Interruptions does).
+/// Statistics of times from several iterations. They include a mean, because a prediction sums up
+/// many such times: the median of the iterations' means, which slow iterations do not affect. Times
+/// are capped at twice the median, since few samples cannot estimate rare events (Interruptions
+/// does).
 costs::Sample summarise_iterations(std::int64_t x,
                                    const std::vector<std::vector<double>>& iterations);
 
-/// Events that occasionally take a core away from tasks for longer than the tasks last: interrupts,
-/// or a hypervisor that lends the core to another guest. They hit tasks at random, so all tasks on
+/// Events that occasionally take a core from a task for longer than the task lasts: interrupts, or
+/// a hypervisor that gives the core to another guest. They hit tasks at random, so all tasks on
 /// these cores are charged the same factor.
 class Interruptions {
  public:
-  /// Cap of one interruption; a machine that was stopped is not representative.
+  /// Cap on one interruption, since a stopped machine is not representative.
   static constexpr double kLongest_s = 0.02;
 
-  /// Adds times of equal tasks, by iteration.
+  /// Adds the times of equal tasks, by iteration.
   void add(const std::vector<std::vector<double>>& iterations);
-  /// Ratio of the mean time of a task with interruptions to its time without.
+  /// Mean time of a task with interruptions, divided by its mean time without.
   double factor() const { return without_s_ > 0 ? with_s_ / without_s_ : 1; }
 
  private:
@@ -52,14 +52,14 @@ class Interruptions {
 costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
                           std::vector<costs::Sample> samples);
 
-/// Seconds per additional x, from the first (smallest) to the last (largest) sample.
+/// Seconds per unit of x, between the first (smallest) and the last (largest) sample.
 double slope(const std::vector<costs::Sample>& samples,
              double costs::Sample::*time = &costs::Sample::median_s);
 /// Bandwidth in bytes per second from transfers by size. Throws io::RunError with `what`, the name
 /// of the measurement, if larger transfers did not take longer.
 double bandwidth_of(const std::string& what, const std::vector<costs::Sample>& samples);
 
-/// Number of nodes for a calibration that needs `least`: with processes, all of the job's.
+/// Number of nodes for a calibration that needs `least`: in a job of processes, all of its nodes.
 std::uint32_t job_nodes(const Options& options, std::uint32_t least);
 
 /// Number of iterations of a calibration.
@@ -75,16 +75,15 @@ replay::ReplayResult run(const Calibration& calibration, const Options& options,
 /// Default repetitions of an effort.
 Repetitions usual(const Options& options);
 
-/// The rank that measures alone: this process's, or 0 if ranks are threads.
+/// Rank for measurements that each process makes alone: this process's, or 0 if ranks are threads.
 int own_rank(const Options& options);
 
 /// Barrier of a job's processes, if there are several. Called between measurements that each rank
-/// makes alone, so that a rank with a slower device delays the others by at most one measurement,
-/// which must take less than `timeout_s`.
+/// makes alone, so ranks wait for a slower device for at most one measurement (below `timeout_s`).
 void keep_step(const Options& options);
 
-/// Calls `body` with an endpoint for control messages: once for this process's rank, or for all
-/// ranks on threads of their own. Rethrows an exception of any of them.
+/// Calls `body` with an endpoint for control messages: once for this process's rank, or for each
+/// rank on a thread of its own. Rethrows an exception of any call.
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body);
 
 }  // namespace hipress::profiler

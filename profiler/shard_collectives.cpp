@@ -21,7 +21,7 @@ namespace {
 using transport::Clock;
 using transport::NcclOperation;
 
-/// Number of collectives that are timed together, as with all-reduces.
+/// Number of collectives that are timed together, as for all-reduces.
 constexpr std::int64_t kCount = 4;
 
 enum class Operation : std::uint8_t { kAllGather, kReduceScatter, kAllToAll };
@@ -46,14 +46,13 @@ std::int64_t shards_bytes(std::int64_t elements, std::int64_t ranks) {
   return of_a_shard * ranks * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// One rank's end of a library, with memory for the largest collectives.
+/// A library as one rank uses it, with memory for the largest collectives.
 class Library {
  public:
   virtual ~Library() = default;
-  /// Runs kCount collectives together, with `bytes` of all shards each; returns when they have
-  /// ended on this rank.
+  /// Runs kCount collectives together, with `bytes` of all shards each, to their end on this rank.
   virtual void run(const CollectiveKind& kind, std::int64_t bytes) = 0;
-  /// Ends waits for other ranks, after a failure of this rank.
+  /// Ends waits for other ranks after this rank has failed.
   virtual void abandon() noexcept = 0;
 };
 
@@ -80,7 +79,7 @@ class Nccl : public Library {
                      .bytes = bytes,
                      .into = memory + most_bytes_});
     }
-    // A group has as many as the runtime issues at once.
+    // A group has as many collectives as the runtime issues at once.
     const std::int64_t at_once =
         std::clamp(runtime::RoundLimits{}.bytes / bytes, std::int64_t{1}, kCount);
     for (std::int64_t first = 0; first < kCount; first += at_once) {
@@ -110,7 +109,8 @@ class Nccl : public Library {
   transport::NcclCommunicator communicator_;  ///< destroyed before the device, which waits for it
   const runtime::Event done_;
   const std::int64_t most_bytes_;
-  std::byte* const memory_;  ///< per collective of kCount: input, and output of an all-to-all
+  std::byte* const memory_;  ///< for each of kCount collectives: its input, and the output of an
+                             ///< all-to-all
 };
 
 /// A transport's own library on the host, which runs collectives one after the other.
@@ -150,7 +150,7 @@ class Host : public Library {
   std::vector<std::byte> all_, other_;
 };
 
-/// Opens NCCL or the transport's library; null if the latter lacks these collectives.
+/// Opens NCCL or the transport's library. Null if the transport's lacks these collectives.
 std::unique_ptr<Library> open_library(const Options& options, transport::Endpoint& endpoint,
                                       std::int64_t most_bytes) {
   if (options.nccl != nullptr) return std::make_unique<Nccl>(options, endpoint, most_bytes);
@@ -160,8 +160,8 @@ std::unique_ptr<Library> open_library(const Options& options, transport::Endpoin
                                 most_bytes);
 }
 
-/// Seconds of one collective, by iteration: from the common start to the end of all of them on the
-/// last rank. The same on all ranks.
+/// Seconds of one collective, by iteration: the time from the common start of all kCount to their
+/// end on the last rank, divided by kCount. All ranks get the same.
 std::vector<double> measure(Library& library, const CollectiveKind& kind, std::int64_t bytes,
                             const Options& options, transport::Endpoint& endpoint,
                             job::CommonClock& clock) {
@@ -179,7 +179,7 @@ std::vector<double> measure(Library& library, const CollectiveKind& kind, std::i
   return seconds;
 }
 
-/// Calls `body` as each of `ranks` ranks; in a job of processes, as this process's rank.
+/// Calls `body` for each of `ranks` ranks; in a job of processes, for this process's rank.
 void on_ranks(const Options& options, std::uint32_t ranks,
               const std::function<void(transport::Endpoint&)>& body) {
   if (options.endpoint != nullptr) return body(*options.endpoint);
@@ -221,7 +221,7 @@ std::vector<std::vector<costs::Sample>> sample_kinds(const Options& options,
 
 void measure_shard_collectives(const Options& options, const Progress& progress,
                                const std::vector<std::int64_t>& sizes, costs::Profile& profile) {
-  // Through the host, a device's collectives include copies, which are not measured here.
+  // A device's collectives through the host include copies, which are not measured here.
   if (options.nccl == nullptr && options.device) return;
   for (std::uint32_t ranks = job_nodes(options, 2); ranks <= options.nodes; ++ranks) {
     auto samples = sample_kinds(options, progress, ranks, sizes);

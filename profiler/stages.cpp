@@ -36,8 +36,8 @@ std::int64_t bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Shape of a matrix of about `elements` elements: a multiple of 16 rows, and `aspect` times as
-/// many columns.
+/// Shape of a matrix of about `elements` elements. The number of rows is a multiple of 16; there
+/// are `aspect` times as many columns.
 std::vector<std::int64_t> matrix(std::int64_t elements, std::int64_t aspect) {
   constexpr double kMultiple = 16;
   const double rows = std::sqrt(static_cast<double>(elements / aspect));
@@ -75,8 +75,8 @@ class Arena {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-/// Times threads that code at once. They start each iteration together, and stop after the same
-/// one.
+/// Times threads that code at the same time. All start each iteration together, and run equally
+/// many.
 class TimedThreads {
  public:
   TimedThreads(const kernels::Codec& codec, const StagePoint& point, const StageRule& rule,
@@ -140,7 +140,7 @@ class TimedThreads {
     }
   }
 
-  /// Runs one step: each work for all slices before the next work, so that its inputs are cold.
+  /// Runs a step: each work on all slices before the next one, whose inputs are then not cached.
   void code(const StagedSlices& slices, std::uint64_t step, StageTimes& times) const {
     for (int slice = 0; slice < slices.count(); ++slice)
       std::memcpy(slices.values(slice), gradient_.data(), gradient_.size() * sizeof(float));
@@ -176,7 +176,7 @@ class TimedThreads {
   bool over_ = false;
 };
 
-/// Rank 0's times. All ranks have the same number of works and of slices. Collective in a job.
+/// Rank 0's times, on all ranks; works and slices must be equal in number. Collective in a job.
 StageTimes shared(const Options& options, const StageTimes& mine, std::size_t works,
                   std::size_t of_iteration) {
   if (options.endpoint == nullptr) return mine;

@@ -33,8 +33,7 @@ double quantile(const std::vector<double>& sorted, double q) {
 
 double median_uncertainty(std::vector<double> seconds) {
   // The number of times below the true median is binomial with p = 1/2 and standard deviation √n/2.
-  // With 95 % probability the median lies between the order statistics 0.98·√n to either side of
-  // the middle.
+  // So with 95 % probability the median is between the order statistics 0.98·√n to either side.
   std::sort(seconds.begin(), seconds.end());
   const auto n = static_cast<double>(seconds.size());
   const double low = std::floor(n / 2 - 0.98 * std::sqrt(n)) - 1;

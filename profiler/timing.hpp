@@ -5,16 +5,16 @@
 
 namespace hipress::profiler {
 
-/// Stopping rule of a measurement. Each number trades time for certainty.
+/// Stopping rule of a measurement. Its numbers trade time for certainty.
 struct StoppingRule {
-  // Warm-up, in which clocks rise and caches and memory pools fill. It ends when the last
-  // `steady_times` times lie within `steady` of their median, or after `warmup_most` times.
+  // Warm-up, during which clocks rise, and caches and memory pools fill. It ends when the last
+  // `steady_times` times are within `steady` (relative) of their median, or after `warmup_most`
+  // times.
   int steady_times = 5;
   double steady = 0.05;
   int warmup_most = 100;
-  // Measurement ends when the median is known to within `precision`, relative, by the 95 %
-  // confidence interval of order statistics. It takes at least `least` times, then ends after
-  // `most` times or `budget_s` seconds in total.
+  // Measurement. After `least` times it ends as soon as median_uncertainty() is at most
+  // `precision`, or after `most` times or `budget_s` seconds in total.
   double precision = 0.01;
   int least = 11;
   int most = 500;
@@ -28,17 +28,17 @@ struct Timing {
   bool precise = false;         ///< true if it reached the rule's precision
 };
 
-/// Measures until the rule ends it. `burst` measures something a few times, and returns the seconds
-/// of each; at least one.
+/// Calls `burst` until the rule ends the measurement. `burst` measures something once or a few
+/// times, and returns the seconds of each.
 Timing measure_until(const StoppingRule& rule, const std::function<std::vector<double>()>& burst);
 
 double median_of(std::vector<double> values);  ///< requires at least one value
 
-/// Quantile `q`, by linear interpolation between neighbours. Requires at least one value, in
+/// Quantile `q`, interpolated linearly between neighbours. Requires at least one value, in
 /// ascending order.
 double quantile(const std::vector<double>& sorted, double q);
 
-/// Half the width of the median's 95 % confidence interval, relative to the median; infinite for
+/// Half the width of the median's 95 % confidence interval, divided by the median. Infinite for
 /// fewer than eight times, which are too few for an interval.
 double median_uncertainty(std::vector<double> seconds);
 

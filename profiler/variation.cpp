@@ -14,9 +14,8 @@ constexpr double kInterquartileRange = 1.349;
 
 constexpr double kMinHost = 0.03, kMinLinks = 0.005, kMinIterations = 0.01;
 constexpr double kCompute = 0.02;
-/// Error of the simulator itself: with raw gradients on networks of known speed, it is off by 0.6
-/// to 1.2 %. On loopback, where transfers use cores instead of links, the error is larger
-/// (docs/validation.md).
+/// Error of the simulator itself: 0.6 to 1.2 % with raw gradients on networks of known speed. On
+/// loopback, where transfers use cores instead of links, it is larger (docs/validation.md).
 constexpr double kModel = 0.01, kModelOnLoopback = 0.03;
 
 bool on_loopback(const Options& options) {
@@ -33,7 +32,7 @@ void Variation::add(const std::vector<double>& group_s) {
   if (group_s.size() < 2) return;
   const double median_s = median_of(group_s);
   const auto n = static_cast<double>(group_s.size());
-  // The median of few values lies closer to them than the true median does.
+  // A few values are closer to their own median than to the true one.
   const double correction = std::sqrt(n / (n - 1));
   for (const double value_s : group_s) {
     if (value_s > 0 && median_s > 0)
@@ -52,7 +51,7 @@ costs::Spread Variations::spread(const Options& options) const {
   costs::Spread base;
   if (options.base != nullptr) base = costs::spread_of(*options.base);
   const bool new_links = options.base == nullptr || options.anew == Part::kLinks;
-  // Passes and runs measure different work; the larger variation counts.
+  // Passes and runs measure different work; the larger of their variations counts.
   const double host = std::max({passes.deviation(), runs.deviation(), base.host});
   const double measured_model = on_loopback(options) ? kModelOnLoopback : kModel;
   const double model = new_links ? measured_model : base.model;

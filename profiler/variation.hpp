@@ -7,14 +7,14 @@
 
 namespace hipress::profiler {
 
-/// Variation of times that would be equal on a machine of constant speed: logarithms of their
-/// ratios to the median of their group. Groups are measurements of different things.
+/// Variation of times that would be equal on a machine of constant speed, from the logarithms of
+/// their ratios to their group's median. A group has the times of one thing.
 class Variation {
  public:
-  /// Adds positive times of one thing; a single time is ignored.
+  /// Adds a group of times in seconds; a single time is ignored.
   void add(const std::vector<double>& group_s);
-  /// Standard deviation of the logarithms, estimated by the interquartile range, which is robust
-  /// against some disturbed values; 0 without values.
+  /// Standard deviation of the logarithms, estimated by the interquartile range, which outliers
+  /// hardly affect; 0 without values.
   double deviation() const;
 
  private:
@@ -25,11 +25,11 @@ class Variation {
 struct Variations {
   Variation passes;      ///< all tasks of a codec, between passes
   Variation runs;        ///< core time of the same transfers, between runs with new threads
-  Variation links;       ///< large messages
-  Variation iterations;  ///< iterations of one run
+  Variation links;       ///< times of large messages
+  Variation iterations;  ///< iterations within a run
 
-  /// The spread of the measured profile; for parts that were not measured anew, the base's. At
-  /// least 0.5 to 3 %, since few values can agree by chance.
+  /// Spread of the measured profile; for parts that were not measured anew, that of the base. Each
+  /// value is at least 0.5 to 3 %, since few measurements can agree by chance.
   costs::Spread spread(const Options& options) const;
 };
 

@@ -31,8 +31,7 @@ struct DeviceChoice {
 
 /// Chooses devices. A process of a launcher takes the GPU of io::choose_gpu(); ranks that are
 /// threads share all GPUs, round robin. Throws io::InputError, before any rank waits for another,
-/// if there is no GPU (for its local rank) or no NCCL, or if NCCL would need more GPUs than there
-/// are.
+/// if there is no GPU (or none for the local rank), no NCCL, or fewer GPUs than NCCL would need.
 DeviceChoice choose_device(const DeviceRequest& request, const std::optional<io::Launch>& launch);
 
 }  // namespace hipress::replay

@@ -9,7 +9,7 @@
 #include "costs/profile.hpp"
 #include "costs/spread.hpp"
 
-/// Detection of machines whose speed varies, such as virtual ones. Probes run before and after a
+/// Detects machines whose speed varies, such as virtual ones. Probes run before and after a
 /// measurement, and when a profile is measured.
 namespace hipress::replay {
 
@@ -33,8 +33,8 @@ double explained(const costs::Spread& spread);
 /// True if one of the ratios moved by more than explained().
 bool is_beyond(const Drift& drift, const costs::Spread& spread);
 
-/// A sentence about such ratios, with the remedy: "the machine is not as it was when
-/// profiled (copying 1.7 times as fast): profile it again". Empty if no ratio is beyond.
+/// A sentence about the ratios of a drift, with the remedy: "the machine is not as it was when
+/// profiled (copying 1.7 times as fast): profile it again". Empty unless is_beyond().
 std::string describe(const Drift& drift, const costs::Spread& spread);
 
 /// Probes around a measurement.
@@ -50,7 +50,7 @@ struct Watched {
 Watched watch(const std::function<costs::Probes()>& probe,
               const std::function<costs::Spread()>& work, int again);
 
-/// The spread with `host` raised to the remaining movement, up to costs::kMaxSpread.
+/// The spread with `host` increased to the remaining movement, but not above costs::kMaxSpread.
 costs::Spread widened(costs::Spread spread, double moved);
 
 /// Beginning of the sentence about a machine whose speed changed during a measurement.

@@ -15,7 +15,7 @@ struct RankPlaces {
   bool threads = false;  ///< all ranks are threads of one process
 };
 
-/// A cluster that ranks can be compared with.
+/// Cluster with which a replay's ranks can be compared.
 struct Comparable {
   costs::Cluster cluster;
   std::string differs;  ///< a sentence about the parts left out; empty: nothing is left out

@@ -112,7 +112,7 @@ void GradientFiles::read(std::uint32_t rank, std::uint32_t gradient, std::int64_
 void prepare_means(const std::string& folder, std::uint32_t first_rank, std::uint32_t ranks) {
   require_no_files(folder);
   for (std::uint32_t rank = first_rank; rank < first_rank + ranks; ++rank) {
-    // Does not try to write a file: another rank's require_no_files() would find it.
+    // Do not try to write a file: another rank's require_no_files() would find it.
     io::make_folder(rank_folder(folder, rank));
   }
 }

@@ -29,8 +29,8 @@ std::uint64_t block_key(const InputKey& key, std::uint64_t high) {
   return mix64(mixed + high);
 }
 
-/// Fills `values` with hashes of their places. Inlined into functions for different instruction
-/// sets; every step is exact, so all give the same values.
+/// Fills `values` with hashes of their places. It is inlined into functions for different
+/// instruction sets. Every step is exact, so all of them give the same values.
 [[gnu::always_inline]] inline void fill_places(std::uint32_t first, std::uint32_t offset,
                                                std::uint32_t mask, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -49,7 +49,7 @@ __attribute__((target("avx2"))) void fill_places_avx2(std::uint32_t first, std::
 #endif
 
 void fill_block(std::uint64_t key, std::uint32_t first, std::span<float> values) {
-  // The mask keeps two gradients from holding the same sequence, shifted by the offset.
+  // Without the mask, all gradients would hold the same sequence, shifted by their offsets.
   const auto offset = static_cast<std::uint32_t>(key);
   const auto mask = static_cast<std::uint32_t>(key >> 32);
 #if defined(__x86_64__)

@@ -9,7 +9,7 @@
 
 namespace hipress::replay {
 
-/// Identity of a gradient: its seed, iteration and node.
+/// Identity of a generated gradient.
 struct InputKey {
   std::uint64_t seed = 0;
   std::uint64_t iteration = 0;

@@ -30,8 +30,8 @@ struct Prediction {
   std::string differs;  ///< Comparable::differs
 };
 
-/// Throws what predict() would, before a replay: io::InputError for a cluster file that does not
-/// fit the number of nodes, and for a profile that lacks one of the algorithms.
+/// Checks the arguments of predict() before a replay. Throws io::InputError for a cluster file that
+/// does not fit the number of nodes, and for a profile that lacks one of the algorithms.
 void check_prediction(const costs::Profile& profile,
                       const std::vector<casync::Algorithm>& algorithms, std::uint32_t nodes,
                       const PredictionOptions& options);

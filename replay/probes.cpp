@@ -20,8 +20,8 @@ namespace hipress::replay {
 namespace {
 
 constexpr int kRepetitions = 7;
-/// Two threads, since cores share the memory bandwidth and a synchronisation uses several cores.
-/// More are not needed to notice a change of speed.
+/// Two threads, because cores share the memory bandwidth and a synchronisation uses several cores.
+/// More threads are not needed to notice a change of speed.
 constexpr int kMaxThreads = 2;
 constexpr std::size_t kCopied = std::size_t{32} << 20;  // more than the cache of a few cores
 constexpr std::int64_t kEncoded = std::int64_t{1} << 21;
@@ -40,7 +40,7 @@ double median_of(std::vector<double> values) {
 /// Work that one thread repeats; created on that thread.
 using Work = std::function<void()>;
 
-/// Durations in seconds of all repetitions on all threads, after an untimed one.
+/// Durations in seconds of all repetitions on all threads, after an untimed repetition.
 std::vector<double> time_together(int threads, int repetitions,
                                   const std::function<Work()>& make_work) {
   std::latch warm(threads);

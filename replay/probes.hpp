@@ -13,7 +13,7 @@ struct ProbeOptions {
   bool kernels = true;  ///< copies and codec; set to false if a GPU encodes
   /// Transport between two threads of this process; empty: not probed.
   std::string transport{transport::kDefaultTransport};
-  /// Time after which a rank gives up the other. Short, since a rank that lacks memory never comes.
+  /// Time for which a rank waits for the other; short, as a rank that lacks memory never comes.
   double timeout_s = 5;
 };
 
@@ -22,8 +22,8 @@ struct ProbeOptions {
 /// repetitions. A probe is 0 if it was not requested, or if the machine lacks memory or threads.
 costs::Probes run_probes(const ProbeOptions& options);
 
-/// Probes of rank 0, for all ranks of a job: ranks that probe at once would slow each other down.
-/// Collective; the others wait.
+/// Runs the probes on rank 0 alone and returns the results on all ranks: ranks that probe at the
+/// same time would slow each other down. Collective; the other ranks wait.
 costs::Probes run_probes(const ProbeOptions& options, transport::Endpoint& endpoint);
 
 /// Memory bandwidth of copies by `threads` threads together, in bytes per second, with reads and

@@ -33,8 +33,8 @@ class Reference {
     std::uint32_t partition = 0;
     casync::Slice slice;
     bool elementwise = true;  ///< elements are independent: no codec but an AllReduce's cast
-    bool library = false;  ///< a library sums it or its factors, in an order of its own: exact bits
-                           ///< are unknown
+    /// A library sums it or its factors in an unknown order, so exact bits are unknown.
+    bool library = false;
     kernels::ValueType sums = kernels::ValueType::kFloat32;  ///< type in which the library sums
     casync::Operation operation = casync::Operation::kMean;
     std::span<const casync::TaskId> tasks;
@@ -64,7 +64,7 @@ class Reference {
     run(index, partitions_[index].slice, iteration, visit);
   }
   /// Runs a stretch of the partition likewise. Unless the partition is elementwise, `stretch` must
-  /// be all of it.
+  /// be the whole partition.
   void run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
            const std::function<void(const Block&)>& visit);
 
@@ -80,7 +80,8 @@ class Reference {
 
   void collect_partitions();
   void collect_tasks();
-  /// Allocates the messages that are encoded in a block and, at first, their states.
+  /// Allocates the values of the current block, the messages that are encoded in it and, the first
+  /// time, the encoders' states.
   void make_room(std::size_t index);
   void run_block(std::size_t index, std::uint64_t iteration, casync::Slice block);
   /// Runs a task; returns the message that it passes on to its successors.

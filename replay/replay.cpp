@@ -30,7 +30,8 @@ namespace {
 using std::chrono::nanoseconds;
 using transport::Clock;
 
-/// Maximum bytes of recorded iterations, over all ranks: enough for thousands with most plans.
+/// Maximum bytes of recorded iterations over all ranks. With most plans, this is enough for
+/// thousands of iterations.
 constexpr std::size_t kRecordBytes = std::size_t{1} << 28;
 
 double seconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -61,8 +62,8 @@ class Gradients {
   const std::vector<std::span<float>>& units() const { return units_; }
 
  private:
-  /// Elements that a unit takes: units do not share cache lines, and gradients in a group take
-  /// none.
+  /// Number of elements that a unit takes: units share no cache lines, and a gradient in a group
+  /// takes no memory of its own.
   static std::int64_t taken(const casync::Unit& unit) {
     return unit.members.empty() ? 0 : (unit.elements + 15) / 16 * 16;
   }
@@ -86,13 +87,12 @@ auto doing(int rank, std::string_view what, std::uint64_t iteration, const Work&
   }
 }
 
-/// Requests of a rank in which all must take part.
+/// Requests of one rank that need all ranks to take part.
 struct Wishes {
   bool timeline, every_timeline;
 };
 
-/// Collective. Returns the options with the requests of all ranks: rank 0 may be the only one that
-/// writes a trace.
+/// Collective. Returns the options with the requests of all ranks; often only rank 0 has any.
 ReplayOptions agree(transport::Endpoint& endpoint, ReplayOptions options) {
   const Wishes mine{options.timeline, options.every_timeline};
   for (const Wishes& wishes : job::gather(endpoint, mine)) {
@@ -222,7 +222,7 @@ class Replay {
     runtime_->wait();
   }
 
-  /// Exchanges the ranks' reports on the iteration.
+  /// Exchanges the ranks' reports on the iteration, and records them if it is `measured`.
   void tell(Clock::time_point start, bool measured) {
     const std::vector<Outcome> outcomes = job::gather(endpoint_, outcome(start));
     const Spent after = spent();
@@ -232,8 +232,8 @@ class Replay {
     if (measured) record(start, outcomes, all);
   }
 
-  /// Runs the computation of all steps by a timer. A task begins when the task before it and its
-  /// predecessors have ended.
+  /// Runs the computation of all steps by a timer. A task begins when the preceding task and all
+  /// its predecessors have ended.
   void compute_steps(Clock::time_point start) {
     Clock::time_point reached = start;
     for (const std::uint32_t index : program_.computation()) {
@@ -249,7 +249,8 @@ class Replay {
     }
   }
 
-  /// Runs backward: hands over every gradient at its ready time, those of one instant together.
+  /// Runs backward: hands over every gradient at its ready time. Gradients that become ready at the
+  /// same instant are handed over together.
   void produce_gradients(Clock::time_point start) {
     const std::span<const runtime::ReadyTime> schedule = program_.schedule();
     for (std::size_t next = 0; next < schedule.size();) {
@@ -335,8 +336,8 @@ void check_arguments(std::uint32_t ranks, const models::Model& model,
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                     const ReplayOptions& options) {
-  // Declared outside `try`, to be destroyed after the handlers: the destructor of an exchange
-  // within an iteration reports to all ranks that this one gave up, and the first report wins.
+  // Declared outside `try`, to be destroyed after the handlers have reported the error. In an
+  // iteration, an exchange's destructor reports that this rank gave up; the first report wins.
   std::unique_ptr<Replay> running;
   try {
     check_arguments(static_cast<std::uint32_t>(endpoint.size()), model, plan, graph, options);

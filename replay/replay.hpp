@@ -15,7 +15,7 @@
 #include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"
 
-/// Replay: runs a plan's graph in real time, verifies the results and measures iterations.
+/// Runs a plan's graph in real time, verifies the results and measures iterations. Example:
 ///
 ///   const plans::ResolvedPlan plan = plans::resolve_plan("onebit", {.model = model, .nodes = 4});
 ///   const casync::TaskGraph graph = casync::expand_to_run(model, plan.plan);
@@ -57,7 +57,7 @@ struct ReplayOptions {
   std::function<double()> meter = {};
   // If one rank requests timelines, all record them.
   /// Keep the timeline of the median iteration, with the tasks of all ranks, on rank 0. If there
-  /// are too many iterations to record, it is the one of a sample that is nearest to the median.
+  /// are too many iterations to record, it is the one nearest to the median in a sample.
   bool timeline = false;
   bool every_timeline = false;  ///< keep the timelines of all measured iterations
 };
@@ -69,22 +69,22 @@ struct ReplayResult {
   std::vector<double>
       process_cpu_s;            ///< per measured iteration: user + system time of rank 0's process
   std::vector<double> metered;  ///< per measured iteration: increase of the meters, over all ranks
-  bool verified = false;        ///< every iteration, every gradient, on every rank
+  bool verified = false;  ///< true if every gradient of every iteration was verified on every rank
   std::vector<std::int64_t> bytes_sent;     ///< per rank and iteration
   traces::Timeline timeline;                ///< ReplayOptions::timeline
   std::vector<traces::Timeline> timelines;  ///< ReplayOptions::every_timeline
 };
 
-/// Replays the graph as rank `endpoint.rank()`. Every rank calls it with the same arguments, except
-/// `progress` and timelines. Throws transport::PeerError if a rank is lost, VerificationError that
-/// names the gradient if data does not verify, job::Exhausted that names the rank that lacks memory
-/// or threads.
+/// Replays the graph as rank `endpoint.rank()`. All ranks pass the same arguments, except
+/// `progress` and timelines. Throws transport::PeerError if a rank is lost, VerificationError
+/// naming the gradient if a value is wrong, and job::Exhausted naming the rank if memory or threads
+/// run out.
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
                     const ReplayOptions& options);
 
 /// Runs all ranks as threads of this process over the named transport ("tcp": loopback TCP,
-/// "memory"). Throws io::InputError if the estimated memory is not available, job::Exhausted if
+/// "memory"). Throws io::InputError if the estimated memory is not available, and job::Exhausted if
 /// memory or threads run out later.
 ReplayResult replay_threads(const std::string& transport, const models::Model& model,
                             const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,

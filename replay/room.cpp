@@ -32,12 +32,12 @@ constexpr std::int64_t kFloatBytes = sizeof(float);
 constexpr std::int64_t kOwnTaskBytes =
     sizeof(runtime::LocalTask) + sizeof(runtime::Interval) + sizeof(kernels::State) + 64;
 
-/// Bytes per task of the graph: the program's index. Verification adds a dataflow, and the
-/// reference's order of tasks and its inverse.
+/// Bytes per task of the graph, for the program's index of tasks. Verification adds a dataflow, and
+/// the reference's order of tasks with its inverse.
 constexpr std::int64_t kTaskBytes = sizeof(TaskId);
 constexpr std::int64_t kVerifiedTaskBytes = 3 * sizeof(TaskId) + 1;
 
-/// Sums over the tasks of a graph.
+/// Adds up the memory of a graph's tasks.
 class Estimate {
  public:
   Estimate(const casync::TaskGraph& graph, const models::Model& model,
@@ -55,7 +55,7 @@ class Estimate {
     for (const casync::Unit& unit : layout_.units) {
       if (!unit.members.empty()) room_.gradients += ranks_ * kFloatBytes * unit.elements;
     }
-    // Twice: on the wire, and as the codec's values.
+    // Twice: as values on the wire, and as the codec's own.
     for (const std::uint32_t factor : factors()) {
       room_.messages += 2 * ranks_ * kFloatBytes * layout_.units[factor].elements;
     }
@@ -90,8 +90,9 @@ class Estimate {
     }
   }
 
-  /// Adds the memory of the reference. Its states of all nodes are divided among the ranks. A coded
-  /// partition takes room on all nodes at once; in the worst case, the ranks run the largest ones.
+  /// Adds the memory of the reference. Its states of all nodes are divided among the ranks. A rank
+  /// that checks a coded partition holds its values on all nodes at once; in the worst case, the
+  /// ranks check the largest partitions.
   void add_reference() {
     room_.states += encoded_states_ * ranks_ / graph_.nodes;
     std::vector<std::int64_t> coded;

@@ -24,7 +24,7 @@ struct Room {
 Room room_of(const casync::TaskGraph& graph, const models::Model& model,
              const plans::ResolvedPlan& plan, std::span<const std::uint32_t> nodes, bool verify);
 
-/// Throws io::InputError, with the estimate and the remedy, if it exceeds the `available` bytes.
+/// Throws io::InputError, with figures and remedy, if the estimate exceeds the `available` bytes.
 void require_room(const Room& room, std::size_t ranks, std::int64_t available);
 
 }  // namespace hipress::replay

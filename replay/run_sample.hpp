@@ -9,9 +9,9 @@
 
 namespace hipress::replay {
 
-/// Reservoir of recorded iterations: all while there is room, then a random sample (Vitter's
-/// algorithm R). Memory is bounded, and the sample is uniform over the run. Ranks that add the same
-/// number of records keep the same ones.
+/// Reservoir of recorded iterations, of bounded memory. It holds all iterations while there is
+/// room, then a uniform random sample (Vitter's algorithm R). Ranks that add the same number of
+/// records keep the same ones.
 class RunSample {
  public:
   /// Capacity: `most` records, at least one.

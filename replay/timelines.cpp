@@ -50,14 +50,14 @@ void start_sends_one_after_the_other(const casync::TaskGraph& graph, traces::Tim
     for (std::size_t i = 0; i < sends.size(); ++i) {
       Picoseconds& start = timeline.start[sends[i]];
       if (i > 0) start = std::max(start, timeline.end[sends[i - 1]]);
-      // Start and arrival come from two devices' clocks, which agree to some microseconds only.
+      // Start and arrival come from two devices' clocks, which agree only to a few microseconds.
       start = std::min(start, timeline.end[sends[i]]);
     }
   }
 }
 
-/// Makes each all-reduce start when the last rank has come, as in the simulator: a rank that waits
-/// for the others does not reduce yet.
+/// Makes each all-reduce start when the last rank has come, as in the simulator. Until then, all
+/// wait.
 void start_collectives_together(const casync::TaskGraph& graph, traces::Timeline& timeline) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Picoseconds> last;
   for (const bool known : {false, true}) {

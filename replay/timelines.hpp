@@ -22,10 +22,10 @@ struct RecordedRun {
 RecordedRun record_run(std::span<const runtime::Interval> intervals,
                        transport::Clock::time_point start);
 
-/// Collective. Merges all ranks' records of one iteration on rank 0; others get an empty timeline.
-/// Time zero is the start of Forward. A replay does not run Forward, so Forward has the length that
-/// the graph gives it. A Send ends when its Recv has the message. It starts when it was issued, but
-/// not before the previous message between the same two ranks has arrived.
+/// Collective. Merges all ranks' records of one iteration on rank 0; the other ranks get an empty
+/// timeline. Time zero is the start of Forward. A replay does not run Forward, so Forward has the
+/// length that the graph gives it. A Send ends when its Recv has the message. It starts when it was
+/// issued, but not before the previous message between the same two ranks has arrived.
 traces::Timeline gather_timeline(transport::Endpoint& endpoint, const runtime::Program& program,
                                  const RecordedRun& mine);
 

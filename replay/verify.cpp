@@ -16,17 +16,17 @@
 namespace hipress::replay {
 namespace {
 
-/// Elements per digest when a wrong value is searched for.
+/// Number of elements per digest in the search for a wrong value.
 constexpr std::size_t kSearchBlock = 4096;
 
-/// Elements of a library's sum that are compared with the mean at a time; fits a core's cache.
+/// Elements of a library's sum that are compared with the mean at a time; they fit a core's cache.
 constexpr std::size_t kBoundBlock = 8192;
 
-/// Longest stretch of a partition. Shorter: ranks have more equal shares. Longer: fewer digests,
-/// which every rank gets from every other.
+/// Maximum length of a stretch. Shorter stretches give ranks more equal shares. Longer ones need
+/// fewer digests, which every rank gets from every other rank.
 constexpr std::int64_t kStretch = 1 << 20;
 
-/// Tolerance, relative to its norm, of a gradient whose factors a library sums. The library's order
+/// Tolerance of a gradient whose factors a library sums, relative to the gradient's norm. Its order
 /// of summation causes roundings of 2^-24, which an ill-conditioned factor amplifies.
 constexpr double kDecodedTolerance = 1e-3;
 
@@ -87,11 +87,11 @@ bool holds(std::optional<models::Dtype> dtype, std::span<const float> values) {
 /// Error bound of a mean over N nodes, in any order of summation:
 /// |got - mean| <= relative·Σ|x|/N + absolute.
 ///
-/// Each of N - 1 additions rounds once. So does the division by N, in fp32, before or after them.
-/// The relative error is (1 + u)^N - 1. If fp16 or bf16 values travel, each quotient is rounded to
-/// that type first, and additions round to it: (1 + u)·(1 + h)^N - 1. A subnormal quotient is off
-/// by up to half a unit in the last place, and N of them by N times as much. Additions of subnormal
-/// numbers are exact.
+/// Each of the N - 1 additions rounds once. The division by N, in fp32, before or after them,
+/// rounds once, too. The relative error is (1 + u)^N - 1. If fp16 or bf16 values travel, each
+/// quotient is rounded to that type first, and additions round to it: (1 + u)·(1 + h)^N - 1. A
+/// subnormal quotient is off by up to half a unit in the last place, and N of them by N times as
+/// much. Additions of subnormal numbers are exact.
 ///
 /// A partial sum may overflow if Σ|x| (fp16, bf16: Σ|x|/N), with its rounding, exceeds the type's
 /// range. Then, and if an input is infinite, any result is accepted.
@@ -433,8 +433,8 @@ void Verifier::check_bound(const Reference::Partition& partition, std::uint64_t 
 }
 
 void Verifier::locate(int owner, const Finding& finding, std::span<const std::span<float>> units) {
-  // The stretch's owner has the expected values, the node its own ones. Digests of blocks tell the
-  // node which block to send, and the owner finds the element in it.
+  // The rank that checked the stretch, `owner`, has the expected values, and the node has its own.
+  // Digests of blocks tell the node which block to send, and the owner finds the element in it.
   const Stretch& stretch = stretches_[static_cast<std::size_t>(finding.stretch)];
   const bool is_owner = endpoint_.rank() == owner;
   const bool is_node = endpoint_.rank() == finding.node;

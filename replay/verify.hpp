@@ -13,7 +13,7 @@
 
 namespace hipress::replay {
 
-/// Data does not verify. Every rank throws the same error.
+/// Thrown if a value is wrong. Every rank throws the same error.
 class VerificationError : public io::RunError {
  public:
   using io::RunError::RunError;
@@ -29,30 +29,28 @@ struct Stretch {
 /// reference's bit for bit. If a library sums, they only have to be the same on all ranks.
 ///
 /// Further checks depend on the operation:
-///  - Mean, of raw gradients or of a library's sums in half precision: lies within the error bound
-///    of a sum in any order around the mean in double precision.
-///  - Broadcast: the same bits on all receivers, unless nodes on the way encode again. Raw or
-///    losslessly encoded, they are the root's bits; after a cast, they lie within its rounding. The
-///    root ends with these bits or with its own.
-///  - Reduce-scatter: checked as a mean, but only on the nodes that own the shard.
-///  - Gather: the same bits on all nodes, as close to the owner's as a broadcast's to the root's.
+/// - Mean of raw gradients, or of a library's sums in half precision: it differs from the mean in
+///   double precision by at most the error bound of a sum in any order.
+/// - Broadcast: all receivers have the same bits, unless nodes on the way encode again. Values that
+///   were sent raw or losslessly have the root's bits; values that were cast differ from the root's
+///   by rounding only. The root ends with the receivers' bits or with its own.
+/// - Reduce-scatter: it is checked as a mean, but only on the nodes that own the shard.
+/// - Gather: all nodes have the same bits, as close to the owner's as a broadcast's to the root's.
 ///
 /// All ranks publish digests of their stretches. Each rank checks a share of the stretches against
 /// these digests.
 class Verifier {
  public:
-  /// Arguments as for Reference. Every rank of the endpoint makes a verifier with the same
-  /// arguments.
+  /// The arguments are as for Reference, and the same on every rank of the endpoint.
   Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph,
            const models::Model& model, const plans::ResolvedPlan& plan, const Inputs& inputs);
 
   /// Verifies a rank's units (as in Runtime) after an iteration. Collective; call it after every
-  /// iteration. Throws VerificationError that names gradient, node and element, with the actual and
-  /// the expected value.
+  /// iteration. Throws VerificationError with gradient, node, element, actual and expected value.
   void verify(std::uint64_t iteration, std::span<const std::span<float>> units);
 
   /// Compares digests of the gradients' factors on all ranks, which must be equal. Collective; call
-  /// it after every iteration. Throws VerificationError that names gradient, stage and node.
+  /// it after every iteration. Throws VerificationError naming gradient, stage and node.
   void verify_factors(std::uint64_t iteration, std::span<const runtime::Factor> factors);
 
  private:
@@ -71,11 +69,11 @@ class Verifier {
   Finding check_share(std::uint64_t iteration, const Digests& digests,
                       std::span<const std::span<float>> units);
   Finding check(std::size_t index, std::uint64_t iteration, const Digests& digests);
-  /// Checks a library's sum: all ranks have the same bits, and these lie within the error bound.
+  /// Checks a library's sum: all ranks must have the same bits, within the error bound.
   Finding check_library(std::size_t index, std::uint64_t iteration, const Digests& digests,
                         std::span<const float> have);
-  /// Checks values decoded from factors that a library sums: the same on all ranks, and close to
-  /// the reference.
+  /// Checks values decoded from factors that a library sums: they must be the same on all ranks,
+  /// and close to the reference.
   Finding check_decoded(std::size_t index, std::uint64_t iteration, const Digests& digests,
                         std::span<const float> have);
   /// Finds the first rank whose bits differ from this one's.
@@ -83,7 +81,7 @@ class Verifier {
   /// The node whose final bits `node` must have: the first receiver of a broadcast, the first
   /// neighbour of a gather, the first owner of a reduced shard.
   std::uint32_t exemplar(const Reference::Partition& partition, std::uint32_t node) const;
-  /// Number of nodes in a group with all shards of a gather or reduce-scatter.
+  /// Number of nodes that together hold all shards of a gather or reduce-scatter.
   std::uint32_t shards_of(const Reference::Partition& partition) const;
   /// True if a reduced partition belongs to the node's shard.
   bool owns(const Reference::Partition& partition, std::uint32_t node) const;
@@ -127,12 +125,11 @@ class Verifier {
 };
 
 /// Stretches of the partitions, in order. Elementwise partitions are cut into stretches of 2^20
-/// elements, so that all ranks share the work on a large gradient or on one that a library sums,
-/// which is a single partition.
+/// elements, so that all ranks share the work on a large one. A gradient that a library sums is one
+/// partition, for example.
 std::vector<Stretch> cut(std::span<const Reference::Partition> partitions);
 
-/// Assigns each stretch to a rank, which is returned per stretch: the largest first, each to the
-/// least loaded rank.
+/// Returns a rank per stretch: assigns the largest first, and each to the least loaded rank.
 std::vector<int> share_out(std::span<const Stretch> stretches, int ranks);
 
 }  // namespace hipress::replay

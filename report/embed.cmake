@@ -1,4 +1,4 @@
-# cmake -DFOLDER=… -DOUTPUT=page_files.cpp -P embed.cmake: the page's files as C++ texts.
+# Writes the page's files as C++ texts: cmake -DFOLDER=… -DOUTPUT=page_files.cpp -P embed.cmake
 
 set(source "// Made by embed.cmake of the page's files.\n#include \"report/page_files.hpp\"\n\nnamespace hipress::report {\n")
 foreach(file Html Css Js)

@@ -14,7 +14,7 @@ namespace {
 
 using Json = io::Document;
 
-/// Number of the member `name`; empty if it is missing or null.
+/// Value of the number `name`; empty if it is missing or null.
 std::optional<double> number(const Json& object, std::string_view name) {
   const Json* found = object.find(name);
   return found == nullptr ? std::nullopt : found->number();
@@ -28,12 +28,12 @@ std::string text(const Json& object, std::string_view name) {
 /// Clause such as "; compression is faster with 97 % probability"; empty if unknown.
 std::string probably(std::string_view what, std::optional<double> probability) {
   if (!probability) return {};
-  constexpr double kMostSaid = 0.995;  // do not round to a certain 100 %
+  constexpr double kMostSaid = 0.995;  // keeps it from being rounded to 100 %
   if (*probability > kMostSaid) return fmt::format("; {} with more than 99 % probability", what);
   return fmt::format("; {} with {:.0f} % probability", what, 100 * *probability);
 }
 
-/// Text with no-break spaces before "%".
+/// Replaces the space before each "%" by a no-break space.
 std::string unbroken(std::string_view text) {
   std::string made;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -46,7 +46,7 @@ std::string unbroken(std::string_view text) {
   return made;
 }
 
-/// Replaces every {{word}} of the template in one pass, so that values may contain braces.
+/// Replaces every {{word}} of the template. A single pass does it, so values may contain braces.
 std::string filled(std::string_view form,
                    std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
   std::string made;
@@ -123,7 +123,7 @@ std::string escape_script(std::string_view json) {
 std::string cut_text(std::string_view text, const TextRoom& room) {
   if (text.size() <= room.bytes) return std::string(text);
   std::size_t end = room.bytes;
-  // Go back to the start of the character.
+  // Go back to the first byte of the character.
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return fmt::format("{}… (and {} bytes more)", text.substr(0, end), text.size() - end);
 }

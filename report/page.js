@@ -1,5 +1,5 @@
-// Shows the data of the page. Numbers are taken from it as they are, and shown with the digits that the tools print; every
-// element that shows one has it in full as `value` or `data-value`.
+// Shows the page's data. Numbers are taken from the data as they are, and shown with the digits that the tools print. An
+// element that shows a number also holds it in full, as `value` or `data-value`.
 (function () {
 'use strict';
 
@@ -29,7 +29,7 @@ function section(id) { return document.getElementById(id); }
 
 const DIGITS = 4;
 
-/** As the tools print a number in the largest unit that leaves at least 1; `zero` has no unit to choose. */
+/** Prints a number as the tools do, in the largest unit in which it is at least 1. 0 has no such unit and is printed as `zero`. */
 function inUnits(number, units, zero) {
   if (number === 0) return zero;
   const unit = units.find(([, size]) => Math.abs(number) >= size) || units[units.length - 1];
@@ -45,19 +45,19 @@ function percent(share) { return (100 * share).toFixed(1) + ' %'; }
 function whole(number) { return String(number).replace(/\B(?=(\d{3})+$)/g, '\u202f'); }
 function plural(count, one, many) { return whole(count) + ' ' + (count === 1 ? one : many || one + 's'); }
 
-/** A number of the data with its text. */
+/** A number of the data, shown as text. */
 function shown(number, text) {
   return number === null || number === undefined ? html('span', null, 'not known') :
       html('data', {value: number, title: String(number)}, text(number));
 }
-/** "155.8 ms (146.6 ms to 165.7 ms)". */
+/** Time with its interval: "155.8 ms (146.6 ms to 165.7 ms)". */
 function interval(middle, low, high) {
   const made = html('span', null, shown(middle, duration));
   if (low !== null && low !== undefined) made.append(' (', shown(low, duration), ' to ', shown(high, duration), ')');
   return made;
 }
 
-/** Round numbers from 0 to `most`, about `count` of them. */
+/** Round numbers between `from` and `to`, about `count` of them. */
 function ticks(from, to, count) {
   const rough = (to - from) / Math.max(1, count);
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
@@ -67,7 +67,7 @@ function ticks(from, to, count) {
   return found;
 }
 
-/** A table; cells are texts, elements, or {text, sort} objects; columns whose head is {words} are aligned left. */
+/** A table. Cells are texts, elements, or {text, sort} objects. Columns whose head is {words} are aligned left. */
 function table(caption, heads, rows) {
   const cell = (tag, content, column, extra) => html(tag, Object.assign({class: heads[column].words ? 'words' : null}, extra), content);
   return html('div', {class: 'scroll'}, html('table', null, html('caption', null, caption),
@@ -83,9 +83,9 @@ const KIND_WORDS = {Forward: 'forward', Backward: 'backward', Steps: 'steps', En
                     Send: 'send', AllReduce: 'all-reduce', LocalReduce: 'reduce between GPUs', LocalBroadcast: 'gather between GPUs',
                     wire: 'latency of the wire', AllGather: 'all-gather', ReduceScatter: 'reduce-scatter', AllToAll: 'all-to-all'};
 
-/** Drawings that have to be drawn anew when the page's width changes. */
+/** Drawings to repeat when the page's width changes. */
 const drawings = [];
-/** Appends a figure whose drawing `draw(width)` is an SVG as wide as its place. */
+/** Appends a figure. `draw(width)` makes its SVG, which is as wide as `place`. */
 function figure(place, draw) {
   const holder = html('figure');
   place.append(holder);
@@ -126,7 +126,7 @@ const gradients = (function () {
 
 const BASELINES = {ddp: 'PyTorch DDP', ddp_fp16: 'DDP with its fp16 hook', ddp_powersgd: 'DDP with its PowerSGD hook'};
 
-/** Names of what frameworks run of this job and is drawn: of sharded jobs, the fastest three. */
+/** Names of the frameworks' baselines to draw. For sharded jobs, they are the fastest three. */
 function barred() {
   const known = key => plan.baselines && typeof plan.baselines[key] === 'number';
   const named = (plan.baseline_plans || []).map(row => row.name).filter(known);
@@ -134,7 +134,7 @@ function barred() {
   return named.sort((a, b) => plan.baselines[a] - plan.baselines[b]).slice(0, 3);
 }
 
-/** What each schedule, and each row that a framework runs, takes of a GPU's memory and gives up. */
+/** Table of the schedules and the frameworks' baselines: times, memory of a GPU, and what each gives up. */
 function scheduleTable() {
   const rows = [...(plan.schedules || []).map(row => [row.schedule === plan.chosen ? row.schedule + ' (this plan)' : row.schedule, row]),
                 ...(plan.baseline_plans || []).map(row => [row.name, row])];
@@ -156,9 +156,9 @@ function comparedTimes() {
   return rows.filter(row => typeof row.s === 'number');
 }
 
-/** Below this width, bars have their words in two lines. */
+/** Below this width, the text of a bar has two lines. */
 const NARROW = 460;
-/** A text above a bar, of one line or, where there is no room, two. */
+/** A text above a bar. It has one line, or two on narrow pages. */
 function words(lines, x, y, narrow, attributes) {
   if (!narrow) return svg('text', Object.assign({x, y}, attributes), lines.join(''));
   return svg('text', Object.assign({x, y}, attributes), ...lines.map((line, i) => svg('tspan', {x, dy: i ? 16 : 0}, line.trim())));
@@ -221,7 +221,7 @@ function showComparison() {
 
 // ---------------------------------------------------------------- learning
 
-/** A pilot's answer for the plan, in words. */
+/** Sentence on the results of a pilot for the plan. */
 function learningWords(learning) {
   const steps = share => whole(Math.round(share * learning.steps));
   const made = html('p', null, 'In a pilot, PyTorch DDP trained ', steps(1), ' steps. This plan has the same loss after ',
@@ -232,12 +232,12 @@ function learningWords(learning) {
   return made;
 }
 
-/** Looks of lines, which differ without colours, too. */
+/** Styles of lines, which differ even without colours. */
 const LINES = [{stroke: 'var(--this)', 'stroke-width': 3}, {stroke: 'var(--text)', 'stroke-width': 1.8, 'stroke-dasharray': '7 4'},
                {stroke: 'var(--Encode)', 'stroke-width': 1.8, 'stroke-dasharray': '2 3'},
                {stroke: 'var(--AllReduce)', 'stroke-width': 1.8, 'stroke-dasharray': '9 3 2 3'}];
 
-/** DDP's losses, as each plan has them: later by what its steps take and by how many more it needs. */
+/** Draws DDP's losses over each plan's time, which depends on the plan's step time and on its number of steps. */
 function drawLosses(loss, paces, width) {
   const high = 290, left = 52, right = 14, top = 12, foot = 44 + 18 * paces.length;
   const steps = loss[loss.length - 1].step, most = Math.max(...paces.map(pace => pace.to_loss_s));
@@ -265,7 +265,7 @@ function drawLosses(loss, paces, width) {
   return made;
 }
 
-/** Errors of gradients as a map: darker cells lose more. */
+/** Draws errors of gradients as a map. Darker cells lose more. */
 function drawErrors({plans, gradients: names, errors}, width) {
   const label = Math.min(230, width * .4), each = (width - label) / plans.length, row = 20, top = 130;
   const cut = text => text.length * 6.6 > label - 8 ? '…' + text.slice(-Math.floor((label - 16) / 6.6)) : text;
@@ -318,7 +318,7 @@ function showTip(lines, x, y) {
 }
 function hideTip() { tip.hidden = true; }
 
-/** The lanes with their spans as objects; times in ns. */
+/** The lanes, with their spans as objects. Times are in ns. */
 function readLanes(timeline) {
   return timeline.lanes.map(lane => {
     let start = 0;
@@ -351,7 +351,7 @@ function describe(span) {
   return lines;
 }
 
-/** The picture of lanes between two times, which moves and zooms. */
+/** Picture of the lanes between two times. It can be moved and zoomed. */
 class TimelineView {
   constructor(place, timeline) {
     this.timeline = timeline;
@@ -359,8 +359,8 @@ class TimelineView {
     this.end = Math.max(timeline.iteration_ns, 1);
     this.from = 0;
     this.to = this.end;
-    this.wanted = null;  // units that are looked for
-    this.picked = null;  // {lane, place} of the span that the keyboard is at
+    this.wanted = null;  // units that the user searches for
+    this.picked = null;  // {lane, place} of the span with the keyboard's focus
     this.pointers = new Map();
     this.holder = html('figure');
     this.status = html('span', {class: 'quiet', role: 'status', 'aria-live': 'polite'});
@@ -403,7 +403,7 @@ class TimelineView {
     return false;
   }
 
-  /** Marks the gradients whose names have the text. */
+  /** Marks the gradients whose names contain the text. */
   look(text) {
     const sought = text.trim().toLowerCase();
     this.found = sought === '' ? [] : gradients.rows.filter(row => row.name.toLowerCase().includes(sought));
@@ -459,7 +459,7 @@ class TimelineView {
     }
     return made;
   }
-  /** With as many digits as neighbours differ in. */
+  /** Text of a tick, with enough digits to tell it from its neighbours. */
   tickText(tick) {
     const seconds = tick * 1e-9, length = (this.to - this.from) * 1e-9;
     const [name, unit] = DURATIONS.find(([, least]) => this.to * 1e-9 >= least) || DURATIONS[3];
@@ -492,7 +492,7 @@ class TimelineView {
     const name = span.first < 0 ? KIND_WORDS[span.kind] : gradients.unitName(span.first);
     const room = Math.floor(width / 6.6) - 1;
     const dark = span.kind === 'Forward' || span.kind === 'Send';
-    // The end of a name tells gradients apart.
+    // Names of gradients differ most at their ends.
     return svg('text', {class: dark ? 'inside on-dark' : 'inside', x: x + 3, y}, name.length <= room ? name : '…' + name.slice(name.length - room + 1));
   }
 
@@ -513,7 +513,7 @@ class TimelineView {
                          width: Math.max(3, this.x(span.end) - this.x(span.start) + 3), height: lane.rowHeight + 2, 'stroke-width': 2})];
   }
 
-  /** The span at a point of the screen; null: none. The nearest within three pixels, since many are narrow. */
+  /** Span nearest to a point of the screen, within three pixels since many spans are narrow; null if there is none. */
   at(clientX, clientY) {
     const box = this.svg.getBoundingClientRect();
     const x = (clientX - box.left) * this.width / box.width, y = (clientY - box.top) * this.height / box.height;
@@ -709,21 +709,21 @@ function showSensitivity() {
   if (none.length > 0) place.append(html('p', {class: 'quiet'}, 'It would not change with more of: ' + none.join(', ') + '.'));
 }
 
-/** A value of a break-even's quantity in words. */
+/** Value of a break-even's quantity, with its unit. */
 function inQuantity(value, unit) {
   if (unit === 'B/s') return inUnits(8 * value, [['Tbit/s', 1e12], ['Gbit/s', 1e9], ['Mbit/s', 1e6], ['kbit/s', 1e3], ['bit/s', 1]], '0 bit/s');
   return unit === 's' ? duration(value) : plural(Math.round(value), 'node');
 }
 function factor(times) { return String(Number(times.toPrecision(DIGITS))) + ' ×'; }
 
-/** Round speed-ups between two, closer to each other around 1. */
+/** Round speed-ups between `from` and `to`. They are closer to each other around 1. */
 function speedups(from, to) {
   const found = [.8, .9, 1.1, 1.25, 1.5];
   for (let power = Math.floor(Math.log10(from)); power <= Math.log10(to); ++power) found.push(...[1, 2, 5].map(digit => digit * Math.pow(10, power)));
   return found.filter(one => one >= from && one <= to).sort((a, b) => a - b).map(one => Number(one.toPrecision(3)));
 }
 
-/** Speed-ups in proportion: 2 is as far above 1 as 1/2 is below. */
+/** Draws speed-ups on a logarithmic scale: 2 is as far above 1 as 1/2 is below. */
 function drawBreakEven(found, curve, width) {
   const high = 270, left = 48, right = 14, top = 12, foot = 44;
   const log = Math.log, x0 = log(curve[0].value), x1 = log(curve[curve.length - 1].value);
@@ -739,7 +739,7 @@ function drawBreakEven(found, curve, width) {
     free = y(step);
     made.append(svg('text', {class: 'quiet', x: left - 6, y: y(step) + 4, 'text-anchor': 'end'}, step + ' ×'));
   }
-  // A label where there is room for it behind the one before.
+  // Labels that would overlap the previous one are left out.
   let taken = -Infinity;
   curve.forEach((at, i) => {
     if (x(at.value) - taken < 135) return;
@@ -780,7 +780,7 @@ function showBreakEven() {
       table('Predicted iteration times over ' + found.quantity, ['Value', 'Compressing', 'Without', 'Speed-up', '8 runs of 10', {words: 'Advice'}], cells)));
 }
 
-/** What hipress-plan says in words, where it was asked to. */
+/** Shows the advice of hipress-plan, if it was requested. */
 function showWords() {
   const place = section('words');
   place.hidden = !plan.in_words || plan.in_words.length === 0;
@@ -885,7 +885,7 @@ function chooseTheme() {
   button.addEventListener('click', () => { document.documentElement.dataset.theme = dark() ? 'light' : 'dark'; name(); });
   name();
 }
-/** Paper has no buttons: what is folded is printed, and folded again. */
+/** Opens folded parts for printing, since paper has no buttons, and folds them again afterwards. */
 function openForPrint() {
   let opened = [];
   window.addEventListener('beforeprint', () => {

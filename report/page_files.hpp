@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-/// Files of the page, embedded into the library at build time (embed.cmake).
+/// Files of the page. The build embeds them into the library (embed.cmake).
 namespace hipress::report {
 
 extern const std::string_view kPageHtml;  ///< page.html, with {{word}} placeholders

@@ -35,7 +35,7 @@ std::vector<PathRun> path_runs(const TaskGraph& graph, const traces::Timeline& t
                       .end = reached});
     }
     PathRun& run = runs.back();
-    // Time without a task counts as wire, as in sim::path_times().
+    // Time in which no task of the path runs counts as wire, as in sim::path_times().
     const Picoseconds start = std::max(reached, timeline.start[id]);
     const Picoseconds end = std::max(start, timeline.end[id]);
     run.wire += start - reached;

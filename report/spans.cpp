@@ -1,5 +1,5 @@
-// Tasks become spans in three steps: each task that occupies a resource of the node becomes a span
-// of its lane; spans that touch are merged; the result is placed in rows without overlap.
+// Makes spans from tasks in three steps. Each task that occupies a resource of the node becomes a
+// span of its lane. Spans that touch are merged. Spans are placed in rows without overlaps.
 
 #include "report/spans.hpp"
 
@@ -21,13 +21,13 @@ enum LaneIndex : std::uint8_t { kCompute, kCodec, kOut, kIn, kLocal, kCollective
 constexpr std::array<std::string_view, kLanes> kLaneNames{
     "computation", "encode, decode, merge", "sending", "receiving", "between GPUs", "collectives"};
 
-/// A span in its lane.
+/// A span and its lane.
 struct Placed {
   LaneIndex lane = kCompute;
   Span span;
 };
 
-/// Sort key that groups spans which may be merged.
+/// Sort key. Only spans with equal keys may be merged.
 auto key(const Placed& placed, bool joins_units) {
   const Span& span = placed.span;
   return std::tuple(placed.lane, span.kind, joins_units ? 0 : span.first_unit);
@@ -37,7 +37,7 @@ bool has_amount(Kind kind) {
   return casync::resource_of(kind) != Resource::kCompute && kind != Kind::kJoin;
 }
 
-/// Collects the spans of one node's tasks.
+/// Collects the spans of the tasks of one node.
 class Collector {
  public:
   Collector(const TaskGraph& graph, const traces::Timeline& timeline,
@@ -106,7 +106,8 @@ void extend(Span& span, const Span& by) {
   span.critical = span.critical || by.critical;
 }
 
-/// Merges spans of one lane and kind (and of one unit, unless `joins_units`) with gaps up to `gap`.
+/// Merges spans of one lane and kind over gaps of at most `gap`. Unless `joins_units`, their unit
+/// must also be the same.
 std::vector<Placed> merged(std::vector<Placed> spans, Picoseconds gap, bool joins_units) {
   std::ranges::sort(spans, {}, [&](const Placed& placed) {
     return std::tuple(key(placed, joins_units), placed.span.start, placed.span.end);

@@ -8,26 +8,26 @@
 #include "casync/task_graph.hpp"
 #include "traces/timeline.hpp"
 
-/// Timeline of one node, merged into as few spans as a page has room for.
+/// Timeline of one node, merged into no more spans than a page has room for.
 namespace hipress::report {
 
-/// Span::first_unit of tasks without a gradient: Forward and Steps.
+/// Value of Span::first_unit for tasks without a gradient (Forward and Steps).
 inline constexpr std::uint32_t kNoUnit = UINT32_MAX;
 
-/// Time in which a lane works on tasks of one kind and one unit (gradient or bucket), or of several
-/// units if there is no room for a span each.
+/// Stretch of time in which a lane works on tasks of one kind and one unit (gradient or bucket). If
+/// there is no room for that, it covers several units.
 struct Span {
   casync::Picoseconds start{}, end{};
   casync::Kind kind = casync::Kind::kJoin;
-  std::uint32_t first_unit = kNoUnit, last_unit = kNoUnit;  ///< range of units that may be in it
+  std::uint32_t first_unit = kNoUnit, last_unit = kNoUnit;  ///< range with the units of its tasks
   std::uint32_t tasks = 0;
-  /// Sum over its tasks: bytes of messages, elements that codecs process; 0 for computation.
+  /// Sum over its tasks: bytes of messages, or elements that codecs process; 0 for computation.
   std::int64_t amount = 0;
   bool critical = false;  ///< one of its tasks is on the critical path
   std::uint32_t row = 0;  ///< spans of one lane and row do not overlap
 };
 
-/// Spans of one resource of the node, in order of start.
+/// Spans of one resource of the node, in the order of their start.
 struct Lane {
   std::string_view name;
   std::uint32_t rows = 0;
@@ -35,17 +35,17 @@ struct Lane {
 };
 
 struct NodeTimeline {
-  std::uint32_t node = 0;  ///< node, a representative if the graph is folded
-  /// Longest gap merged into a span; 0: spans are busy from start to end.
+  std::uint32_t node = 0;  ///< node shown; of a folded graph, the representative
+  /// Longest gap within a span. If it is 0, spans are busy from start to end.
   casync::Picoseconds gap{};
-  bool joins_units = false;      ///< true if spans may have several units
-  std::vector<Lane> lanes = {};  ///< non-empty lanes, in the order of a trace's
+  bool joins_units = false;      ///< spans may cover several units
+  std::vector<Lane> lanes = {};  ///< non-empty lanes, in the order of a trace's lanes
 };
 
-/// Spans of `node`, or of its representative in a folded graph: computation, codecs, messages sent
-/// and received, and the exchange between its GPUs. Tasks of zero length are left out. Spans are
-/// merged over growing gaps, and finally over units, until at most `most_spans` remain, or one per
-/// lane and kind. `critical_path` belongs to the same graph.
+/// Spans of `node`, or of the representative of a folded graph: computation, codecs, messages sent
+/// and received, and the exchange between the node's GPUs. Tasks of zero length are left out. Spans
+/// are merged over growing gaps, and finally over units. This ends when at most `most_spans`
+/// remain, or one per lane and kind. `critical_path` belongs to the same graph.
 NodeTimeline node_timeline(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                            const std::vector<casync::TaskId>& critical_path, std::uint32_t node,
                            std::size_t most_spans);

@@ -46,7 +46,7 @@ void add(const std::string& text, const Problem& problem, std::vector<AskedSched
   }
 }
 
-/// Adds the schedules of BEST that fit.
+/// Adds the schedules of BEST that fit into memory, and notes the others as left out.
 void add_best(const Problem& problem, AskedSchedules& asked) {
   std::vector<AskedSchedule> all;
   for (const std::string& text : texts_of_best(problem)) add(text, problem, all);

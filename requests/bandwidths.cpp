@@ -56,15 +56,14 @@ std::vector<double> utilizations_of(const PlanRequest& request) {
   }
 }
 
-/// A table's subject.
+/// Schedule and algorithm of a table.
 struct Asked {
   casync::Schedule schedule;
   std::string algorithm;    ///< or kNothing
-  bool by_library = false;  ///< means of raw gradients go by a library's all-reduce
+  bool by_library = false;  ///< a library's all-reduce averages raw gradients
 };
 
-/// Compresses everything with one algorithm, or nothing, with one partition per node for each
-/// gradient.
+/// Compresses all gradients with one algorithm, or none. Each has one partition per node.
 casync::Plan plan_of(const Problem& problem, const std::string& topology, const Asked& asked) {
   Problem alone = problem;
   alone.topology = topology;
@@ -88,7 +87,7 @@ casync::Plan plan_of(const Problem& problem, const std::string& topology, const 
   return plan;
 }
 
-/// Scenario of back-to-back iterations, for averaging schedules too.
+/// Scenario of several iterations back to back, also for schedules that average in every step.
 sim::Scenario in_a_row(const Problem& problem, const casync::Plan& plan) {
   sim::Scenario scenario = affordable_scenario(problem.model, plan, *problem.machines).scenario;
   if (kind_of(plan.schedule) == JobKind::kAveraging) scenario.iterations = sim::kPeriods;
@@ -110,7 +109,7 @@ void take_less(BandwidthTable table, BandwidthTable& best) {
   }
 }
 
-/// Table of PyTorch's DDP, whose nodes are GPUs.
+/// Table of PyTorch's DDP. Its nodes are GPUs.
 BandwidthTable table_of_ddp(const Problem& problem, const std::vector<double>& wanted) {
   const BaselineRow& row = *find_baseline("ddp");
   const auto table = [&](const Problem& gpus) {
@@ -133,7 +132,7 @@ BandwidthTable table_of(const Problem& problem, const Asked& asked,
   }
   BandwidthTable best;
   std::string refusal = "no topology carries it";
-  // Shards travel by `shards_by`, whatever the topology.
+  // The topology does not matter: shards travel by `shards_by`.
   const std::vector<std::string> topologies =
       in_shards ? std::vector<std::string>{"ring"} : topologies_of(problem);
   for (const std::string& topology : topologies) {
@@ -152,7 +151,7 @@ BandwidthTable table_of(const Problem& problem, const Asked& asked,
   return best;
 }
 
-/// Table of a schedule that does not fit into GPU memory, whatever the bandwidth.
+/// Table without bandwidths, for a schedule that does not fit into GPU memory.
 BandwidthTable table_of_none(const Asked& asked, const std::string& why,
                              const std::vector<double>& wanted) {
   BandwidthTable table{{}, asked.algorithm, "", {}};
@@ -216,7 +215,6 @@ Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
 
 namespace {
 
-/// A row of a table.
 struct Row {
   std::string_view schedule, algorithm, topology;
   RequiredBandwidth found;

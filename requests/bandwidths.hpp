@@ -9,10 +9,10 @@
 #include "requests/hooks.hpp"
 #include "requests/plan_request.hpp"
 
-/// Answers to the request "plan" with `required_bandwidth`: the bandwidth that a job needs.
+/// The request "plan" with `required_bandwidth`: computes the bandwidth that a job needs.
 namespace hipress::requests {
 
-/// Rows for one schedule and algorithm, one per utilisation.
+/// Table for one schedule and algorithm, with one row per utilisation.
 struct BandwidthTable {
   std::string schedule;  ///< as given; for members of a set, Schedule::text()
   std::string algorithm, topology;
@@ -24,10 +24,9 @@ struct Bandwidths {
   std::vector<BandwidthTable> tables;
 };
 
-/// Makes a table for each schedule and algorithm. If gradients are averaged uncompressed and the
-/// request names no topology, the table is for the library's all-reduce. A schedule that does not
-/// fit into `gpu_memory` has rows without a bandwidth. Throws io::InputError for impossible
-/// requests.
+/// Makes a table for each schedule and algorithm. Uncompressed gradients are averaged by the
+/// library's all-reduce unless the request names a topology. A schedule that does not fit into
+/// `gpu_memory` has rows without a bandwidth. Throws io::InputError for impossible requests.
 Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks);
 
 /// Document that --json prints.

@@ -75,8 +75,8 @@ std::vector<std::string> topologies_of(const PlanRequest& options) {
       "topology {} does not broadcast: for `job` broadcast take one of {}, or BEST", name, known));
 }
 
-/// Algorithms to try. By default only lossless ones, since parameters that differ between nodes
-/// would stay different.
+/// Algorithms to try. The default is the lossless ones: with others, the nodes' parameters would
+/// differ, and stay different.
 std::vector<std::string> algorithms_of(const PlanRequest& options, const costs::Profile& profile,
                                        const models::Model& model) {
   if (!options.is_given("algorithm")) return lossless_algorithms(profile, model);

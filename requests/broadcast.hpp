@@ -11,7 +11,7 @@
 #include "requests/plan_request.hpp"
 #include "sim/forecast.hpp"
 
-/// The request "plan" with job broadcast.
+/// The request "plan" for a broadcast.
 namespace hipress::requests {
 
 /// A broadcast request with its inputs and results.

@@ -1,4 +1,4 @@
-// hipress_call(): requests and results as JSON, for C and languages that can call it.
+// hipress_call(): requests and results as JSON, for C and for languages that can call C.
 
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ hipress_status status_of(const std::exception& error) {
   return input ? HIPRESS_INVALID : HIPRESS_FAILED;
 }
 
-/// Leaves the error's document in `result`.
+/// Stores the error's document in `result`.
 hipress_status fail(const std::exception& error, const Document& request, char*& result) {
   const Document answer = requests::error_document(error, request);
   result = copy_of(answer.print(2));
@@ -114,7 +114,7 @@ hipress_status hipress_call_with(const hipress_call_options* options, const char
     return call(options == nullptr ? usual : *options, request, *result);
   } catch (const abi::__forced_unwind&) {
     throw;                                 // the thread is being cancelled
-  } catch (const std::exception& error) {  // no memory for the words of an error
+  } catch (const std::exception& error) {  // no memory for the error's document
     return runtime::note(HIPRESS_FAILED, error.what());
   } catch (...) {
     return runtime::note(HIPRESS_FAILED, "unknown error");

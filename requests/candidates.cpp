@@ -40,7 +40,7 @@ casync::Schedule schedule_of_given(const Request& request) {
   return in_shards ? casync::Schedule::parse("fsdp") : casync::Schedule();
 }
 
-/// Converts the request for the planner, without schedules.
+/// Converts the request for the planner. Leaves out its schedules.
 Request planner_request(const PlanRequest& request) {
   Request made = request.request;
   made.machines = request.machines();
@@ -55,14 +55,14 @@ Request planner_request(const PlanRequest& request) {
   made.transfer_order_given = request.is_given("transfer_order");
   made.analysis.report = !request.report.empty();
   made.schedule = schedule_of_given(made);
-  // GPUs of hosts have no parameter servers: raw gradients use the library's all-reduce.
+  // GPUs of hosts have no parameter servers. BEST lets a library's all-reduce carry raw gradients.
   const bool chooses = made.search.empty() || find_search(made.search).optimises;
   const bool open = !made.topology_given && made.analysis.plan.empty();
   if (made.machines.names_machine() && open && chooses) made.topology = "BEST";
   return made;
 }
 
-/// Rejects outputs that cannot be written, or that would replace an input or each other.
+/// Rejects outputs that cannot be written, would replace an input, or have the same name.
 void check_outputs(const PlanRequest& request, bool writes_plan) {
   if (writes_plan) {
     io::require_writable(request.output);
@@ -77,7 +77,7 @@ void check_outputs(const PlanRequest& request, bool writes_plan) {
   }
 }
 
-/// Rejects, before a search, outputs that cannot be written and impossible questions.
+/// Rejects impossible questions, and outputs that cannot be written, before a search.
 void check_prepared(const PlanRequest& request, const PreparedRequest& prepared) {
   const BaselineRow* const today = find_baseline(request.today);
   const bool compares = request.schedules.size() > 1 || asks_for_best(request);
@@ -93,14 +93,14 @@ void check_prepared(const PlanRequest& request, const PreparedRequest& prepared)
   }
 }
 
-/// A schedule and rule for layers, with the plan found.
+/// The plan found for a schedule and a rule for layers.
 struct Candidate {
   std::unique_ptr<PreparedRequest> prepared;
   Advice advice;
   ScheduledPlan plan;
 };
 
-/// Candidates for one rule for layers.
+/// Candidates that share one rule for layers.
 class Candidates {
  public:
   Candidates(const PlanRequest& request, std::string rule, const Hooks& hooks, std::size_t rules)
@@ -121,8 +121,7 @@ class Candidates {
     *warnings_ = without_effect(fields(known));
   }
 
-  /// Finds the plan of each schedule. Schedules without a plan are left out, unless no other
-  /// remains.
+  /// Finds the plan of each schedule. Leaves out schedules without a plan; throws if none is left.
   void find() {
     for (std::size_t i = 0; i < asked_.schedules.size(); ++i) {
       look_for_interrupt(hooks_);
@@ -135,7 +134,7 @@ class Candidates {
     }
   }
 
-  /// Takes the best candidate, and leaves the others unusable.
+  /// Moves the best candidate out. The others cannot be used afterwards.
   std::unique_ptr<Planned> take_best() {
     ScheduleRows rows{.plans = {}, .left_out = std::move(asked_.left_out), .wraps = {}};
     for (const Candidate& one : found_) rows.plans.push_back(one.plan);
@@ -163,7 +162,7 @@ class Candidates {
     Request asked = base_;
     asked.schedule = schedule;
     if (compares_) {
-      // Frameworks average with a library's all-reduce.
+      // Frameworks average with a library's all-reduce, which BEST includes.
       const bool averages = kind_of(schedule) == JobKind::kAveraging;
       if (averages && !asked.topology_given) asked.topology = "BEST";
       if (averages && asked.search.empty()) asked.search = "timeline";
@@ -191,7 +190,7 @@ class Candidates {
     return made;
   }
 
-  /// Adds frameworks' baselines for the other requested kinds of jobs.
+  /// Adds the frameworks' baselines of the other requested kinds of jobs.
   void add_baselines_of_others(Candidate& best) {
     std::vector<Baseline>& rows = best.advice.comparison.baselines;
     for (const Candidate& other : found_) {
@@ -203,7 +202,7 @@ class Candidates {
     }
   }
 
-  /// Uses the frameworks' plan for gradients that are averaged uncompressed.
+  /// Replaces a plan that averages uncompressed gradients by the frameworks' default.
   static void run_by_library(Advice& advice) {
     if (kind_of(advice.found.plan.schedule) != JobKind::kAveraging) return;
     for (const Baseline& one : advice.comparison.baselines) {
@@ -223,12 +222,12 @@ class Candidates {
   double share_ = 1;
   bool compares_ = false;
   std::vector<Candidate> found_;
-  /// Warnings without duplicates, since all candidates have the same.
+  /// Warnings of all candidates, each once: all candidates cause the same ones.
   std::shared_ptr<std::vector<std::string>> warnings_ =
       std::make_shared<std::vector<std::string>>();
 };
 
-/// Plan of the best rule, with the results of the others.
+/// Plan of the best rule for layers, with the results of the other rules.
 std::unique_ptr<Planned> best_of_rules(const PlanRequest& request, const Hooks& hooks) {
   std::vector<std::string> rules;
   for (const std::string& rule : request.wraps) {
@@ -237,8 +236,9 @@ std::unique_ptr<Planned> best_of_rules(const PlanRequest& request, const Hooks& 
   std::vector<WrapRow> rows;
   std::vector<std::unique_ptr<Planned>> best;
   std::vector<ScheduledPlan> plans;
-  std::vector<std::size_t> of_plan;  // places among the rules
-  std::vector<Candidates> all;       // a rule that fits no model is rejected before any search
+  std::vector<std::size_t> of_plan;  // indices into `rules`
+  std::vector<Candidates>
+      all;  // constructed first: a rule that does not fit the model is rejected before any search
   for (const std::string& rule : rules) all.emplace_back(request, rule, hooks, rules.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {
     rows.push_back({.rule = rules[i], .plan = {}, .not_chosen = {}});

@@ -4,17 +4,17 @@
 
 #include "requests/planned.hpp"
 
-/// Candidates of a request "plan": one plan for each schedule, and for each rule of layers.
+/// Candidates that may answer a request "plan": one plan per schedule and rule for layers.
 namespace hipress::requests {
 
-/// Finds the request's best candidate and compares it with baselines. planner::complete() has not
-/// run yet. Throws io::InputError if no candidate is possible.
+/// Finds the request's best candidate and compares it with baselines. The caller then runs
+/// planner::complete(). Throws io::InputError if no candidate is possible.
 std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks& hooks);
 
-/// Prepares the request's problem, for reading schedules.
+/// Prepares the request's problem. Schedules can then be read, since they depend on the model.
 std::unique_ptr<planner::PreparedRequest> prepare(const PlanRequest& request, const Hooks& hooks);
 
-/// Throws InputError for invalid values, and for fields without another field that they need.
+/// Throws InputError for invalid values, and for fields that need another field that is not given.
 void check(const PlanRequest& request);
 
 }  // namespace hipress::requests

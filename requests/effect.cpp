@@ -36,9 +36,8 @@ bool is_priced(Kind kind) {
          kind != Kind::kJoin;
 }
 
-/// A key of a cluster file, with a change that shows whether the value matters. Where possible it
-/// is changed to "none", since a cost that is never the bottleneck has no effect at twice its value
-/// either.
+/// A key of a cluster file, with a change that shows if its value matters. A cost is set to zero
+/// where possible: one that is never the bottleneck would have no effect at twice its value either.
 template <class Costs>
 struct Key {
   std::string_view name;
@@ -57,7 +56,7 @@ void double_rate(Link& link) {
   if constexpr (requires { link.bandwidth_both_ways; }) link.bandwidth_both_ways *= 2;
 }
 
-/// Keys of a link between nodes or within hosts.
+/// Keys that links between nodes and links within hosts have.
 constexpr Key<costs::LinkCosts> kLinkKeys[] = {
     {"bandwidth", double_rate},
     {"rate", double_rate},
@@ -75,7 +74,7 @@ constexpr Key<costs::LinkCosts> kLinkKeys[] = {
      [](costs::LinkCosts& link) { toggle(link.core_s_per_message, kSomeTime_s); }},
 };
 
-/// The key `link`; with sites, that of their machines.
+/// Link that the key `link` describes. In a cluster with sites, it joins the machines of a site.
 costs::LinkCosts& link_of(Cluster& cluster) {
   return cluster.site ? cluster.site->link : cluster.link;
 }
@@ -83,7 +82,8 @@ costs::LinkCosts& link_of(Cluster& cluster) {
 void move_hosts(Cluster& cluster) {
   const bool together = std::all_of(cluster.host.begin(), cluster.host.end(),
                                     [&](std::uint32_t host) { return host == cluster.host[0]; });
-  // In racks without a host link no two nodes may share a host: each then has a rack of its own.
+  // If racks are given without a host link, no two nodes may share a host. Each node then gets a
+  // rack of its own.
   const std::uint32_t step =
       cluster.racks.empty() || cluster.host_link ? 1 : cluster.racks.back().hosts;
   for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
@@ -159,7 +159,7 @@ bool given_in(const io::YamlNode& cluster, std::string_view key) {
   return group && group->is_map() && group->has(key.substr(dot + 1));
 }
 
-/// True if two plans of a model make the same groups and send each unit in the same way.
+/// True if two plans of a model have the same units, and send each of them in the same way.
 bool same_units(const models::Model& model, const casync::Plan& a, const casync::Plan& b) {
   const casync::Layout left = casync::make_layout(model, a);
   const casync::Layout right = casync::make_layout(model, b);
@@ -181,8 +181,8 @@ bool same_units(const models::Model& model, const casync::Plan& a, const casync:
   });
 }
 
-/// Hash of a timeline. It is equal if the same tasks run at the same times, for any ids and Joins.
-/// A sum of hashes, since the order differs.
+/// Hash of a timeline. Two timelines have the same hash if the same tasks run at the same times;
+/// task ids and Joins do not count. It is a sum of hashes because the order of tasks may differ.
 std::uint64_t fingerprint(const casync::TaskGraph& graph, const traces::Timeline& times) {
   std::uint64_t sum = 0;
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
@@ -200,8 +200,8 @@ std::uint64_t fingerprint(const casync::TaskGraph& graph, const traces::Timeline
   return sum;
 }
 
-/// Returns `attempt()`; none if the change is invalid, such as nodes sharing a host without a link
-/// there. The effect of the parameter is then unknown.
+/// Returns `attempt()`, or nullopt if the change is invalid, such as nodes that share a host
+/// without a link there. The effect of the field is then unknown.
 template <class Attempt>
 auto unless_refused(const Attempt& attempt) -> std::optional<decltype(attempt())> {
   try {
@@ -213,8 +213,7 @@ auto unless_refused(const Attempt& attempt) -> std::optional<decltype(attempt())
   }
 }
 
-/// True for plans that a search makes for the machines: one more search would be too expensive for
-/// this check.
+/// True for plans that a search makes for the machines. Searching again would take too long here.
 bool is_made(const std::string& plan) {
   const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
   const auto row = std::ranges::find(rows, plan, &planner::NamedPlanRow::name);
@@ -224,7 +223,7 @@ bool is_made(const std::string& plan) {
 
 bool sends(const Effect& of) { return has_kind(of.graph, is_message); }
 
-/// True if libraries' collectives of groups carry shards.
+/// True if the collectives of a library carry shards.
 bool shards(const Effect& of) { return !of.graph.groups.empty(); }
 
 std::string no_messages(const Effect& of) {
@@ -236,7 +235,7 @@ std::string no_messages(const Effect& of) {
 
 /// Context of the request's plan, with the given topology and algorithm.
 plans::PlanContext context_of(const Effect& of, std::string_view topology, std::string algorithm) {
-  // The plan has been read before, so its programs are trusted.
+  // The plan was read before, so its programs are trusted.
   const SimulateRequest& request = of.request;
   return {.model = of.scenario.model,
           .topology = std::string(topology),
@@ -252,7 +251,7 @@ plans::ResolvedPlan resolve(const Effect& of, const plans::PlanContext& context)
                                {scenario.profile, scenario.cluster, scenario.network});
 }
 
-/// The plan with the given options and topology; none if that is invalid.
+/// The plan with other options and another topology; nullopt if they are invalid.
 std::optional<casync::Plan> plan_with(const Effect& of, const plans::PlanOptions& options,
                                       std::string_view topology) {
   return unless_refused([&] {
@@ -266,7 +265,7 @@ std::optional<casync::Plan> plan_with(const Effect& of, const plans::PlanOptions
   });
 }
 
-/// True if every task has the same times under that plan.
+/// True if every task has the same times under `plan`.
 bool same_times(const Effect& of, const casync::Plan& plan) {
   Scenario changed = of.scenario;
   changed.plan = plan;
@@ -280,7 +279,7 @@ bool same_times(const Effect& of, const casync::Plan& plan) {
   return unless_refused(compare).value_or(false);
 }
 
-/// True if every task has the same times in that scenario, which has the same graph.
+/// True if every task has the same times in `changed`, whose graph is the same.
 bool same_in(const Effect& of, const Scenario& changed) {
   const auto compare = [&] {
     const Result result = simulate(changed, of.graph, Timelines::kRecorded);
@@ -293,7 +292,7 @@ bool same_in(const Effect& of, const Scenario& changed) {
 
 /// True if some message takes that path.
 bool uses(const Effect& of, costs::Path path) {
-  if (shards(of)) return true;  // hosts and racks cut all groups alike
+  if (shards(of)) return true;  // hosts and racks divide all groups in the same way
   for (casync::TaskId id = 0; id < of.graph.tasks(); ++id) {
     const casync::Task& task = of.graph[id];
     if (!is_message(task.kind)) continue;
@@ -398,8 +397,7 @@ std::string Effect::of_network() {
   if (!sends(*this) || shards(*this)) return no_messages(*this);
   if (!may_simulate("network")) return {};
   if (!costs::is_uniform(scenario.cluster))
-    return {};  // only network fair can simulate such
-                // clusters
+    return {};  // only network fair can simulate such clusters
   Scenario changed = scenario;
   changed.network = scenario.network == Network::kFair ? Network::kPort : Network::kFair;
   if (!same_in(*this, changed)) return {};

@@ -49,8 +49,8 @@ bool names_file(const io::Document::Member& member) {
   return std::ranges::find(kFileFields, member.name) != kFileFields.end();
 }
 
-/// Member of the request that names this file or a folder above it, or that holds the file's
-/// contents under its own name; null if none does.
+/// Member of the request that names the file, or a folder above it. If the file's contents are in
+/// the request, the member that holds them; its name is `text`. Null if no member does.
 const io::Document::Member* member_with(const io::Document& request, const std::string& text) {
   if (request.members() == nullptr) return nullptr;
   for (const io::Document::Member& member : *request.members()) {
@@ -70,20 +70,20 @@ void read_file(const io::InputError& error, const io::Document& request, Place& 
   if (const auto* const member = member_with(request, *error.file())) place.field = member->name;
 }
 
-/// Sets the field of a message that begins with it: "`gpus_per_node` …".
+/// Sets the field if the message begins with its name: "`gpus_per_node` …".
 void read_field(std::string_view message, Place& place) {
   if (!message.starts_with("`")) return;
   const std::string_view name = message.substr(1, message.find('`', 1) - 1);
   if (!name.empty()) place.field = name;
 }
 
-/// Part of a text to search: texts from outside may have any length.
+/// Part of a text that is searched, since texts of requests may be long.
 std::string_view beginning(std::string_view text) {
   constexpr std::size_t kMost = 10'000;
   return text.substr(0, kMost);
 }
 
-/// True if the message quotes the text, or an item of it, separated by commas.
+/// True if the message quotes the text, or one item of it; commas separate items.
 bool quotes(std::string_view message, std::string_view text) {
   while (true) {
     const std::size_t comma = text.find(',');
@@ -111,7 +111,7 @@ void read_value(std::string_view message, const io::Document& request, Place& pl
   if (found != nullptr) place.field = found->name;
 }
 
-/// The message without the file name at its beginning, which may contain anything.
+/// Removes the file name from the message's beginning. A file name may contain any text.
 std::string_view after_file(std::string_view message, const io::InputError* error,
                             const io::Document& request) {
   const auto drop = [&message](const std::string& name) {
@@ -129,8 +129,8 @@ std::string_view after_file(std::string_view message, const io::InputError* erro
   return message;
 }
 
-/// Index after the closing mark of the quotation that begins at `start`; `start` itself if no
-/// quotation begins there. The apostrophe of "nodes' links" is not a mark.
+/// Index after the closing mark of the quotation that begins at `start`; `start` if no quotation
+/// begins there. The apostrophe of "nodes' links" is not a quotation mark.
 std::size_t end_of_quotation(std::string_view message, std::size_t start) {
   const auto is_word = [&message](std::size_t at) {
     const auto c = static_cast<unsigned char>(message[at]);
@@ -144,8 +144,8 @@ std::size_t end_of_quotation(std::string_view message, std::size_t start) {
   return start;
 }
 
-/// Sets the remedy: the text after "; " in "…; did you mean 'nnodes'?", outside of quotations and
-/// brackets, whose contents are arbitrary.
+/// Sets the remedy: the text after "; ", as in "…; did you mean 'nnodes'?". Skips quotations and
+/// brackets, which may contain any text.
 void read_remedy(std::string_view message, Place& place) {
   int brackets = 0;
   for (std::size_t at = 0; at < message.size(); ++at) {

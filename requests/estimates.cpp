@@ -26,7 +26,7 @@ std::string estimate_of(Kind kind, std::uint32_t nodes, const costs::Profile& pr
 
 std::vector<std::string> estimates_of(const casync::TaskGraph& graph,
                                       const costs::Profile& profile) {
-  std::set<std::pair<Kind, std::uint32_t>> seen;  // collectives seen, with their numbers of nodes
+  std::set<std::pair<Kind, std::uint32_t>> seen;  // collectives with their numbers of nodes
   std::vector<std::string> sentences;
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
     const casync::Task& task = graph[id];

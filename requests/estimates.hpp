@@ -8,8 +8,8 @@
 
 namespace hipress::requests {
 
-/// Notes about estimated costs of a graph's collectives ("all-reduce of 8 nodes was not measured:
-/// …"), without duplicates: all-reduces of all nodes, and collectives of groups.
+/// Notes about collectives of a graph whose costs are estimated ("all-reduce of 8 nodes was not
+/// measured: …"). Covers all-reduces of all nodes and collectives of groups, each once.
 std::vector<std::string> estimates_of(const casync::TaskGraph& graph,
                                       const costs::Profile& profile);
 

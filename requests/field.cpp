@@ -25,7 +25,7 @@ template <class T>
 struct Inner<std::optional<T>> {
   using Type = T;
 };
-/// T of a variable of type T or optional T.
+/// T for variables of type T or optional<T>.
 template <class T>
 using InnerOf = typename Inner<T>::Type;
 
@@ -119,7 +119,7 @@ T value_of(const Field& field, const io::Document& value) {
   }
 }
 
-/// Value of a field that is given without one.
+/// Value that a field takes if it is given without one.
 io::Document bare_value(const Field& field) {
   const bool text = std::holds_alternative<std::string*>(field.to);
   return text ? io::Document(*field.bare) : io::Document(std::stoll(*field.bare));
@@ -139,7 +139,7 @@ void set(const Field& field, const io::Document& value) {
   field.note(value.text() != nullptr ? *value.text() : value.print());
 }
 
-/// Throws for an unknown name, with the known ones.
+/// Throws for an unknown name. The error suggests known names.
 [[noreturn]] void refuse_name(const std::string& name, const Fields& fields) {
   std::vector<std::string_view> known;
   for (const Field& field : fields) known.push_back(field.name);
@@ -149,7 +149,6 @@ void set(const Field& field, const io::Document& value) {
                    nearest.empty() ? std::string() : fmt::format("did you mean '{}'?", nearest));
 }
 
-/// Name of a type in JSON schemas.
 template <class T>
 constexpr const char* type_name() {
   if constexpr (std::is_same_v<T, bool>) return "boolean";

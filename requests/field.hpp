@@ -13,21 +13,20 @@
 
 #include "io/document.hpp"
 
-/// Fields of requests from a command line, a C program or Python, and the documents that answer
-/// them.
+/// Fields of requests from a command line, a C program or Python, and documents that answer these.
 namespace hipress::requests {
 
 struct Hooks;
 
-/// Destination of a field's value. A document is a text or an object; a list of numbers may also be
-/// one number, or a text with commas between them.
+/// Variable that receives a field's value. A document is given as a text or an object. A list of
+/// numbers may also be given as one number, or as a text with commas.
 using Variable =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*,
                  std::vector<std::uint32_t>*, double*, std::optional<double>*, std::int32_t*,
                  std::optional<std::int32_t>*, std::uint32_t*, std::optional<std::uint32_t>*,
                  std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, io::Document*>;
 
-/// Bounds of whole numbers; NumberBounds are those of other numbers.
+/// Bounds of whole numbers. NumberBounds are for other numbers.
 struct Bounds {
   std::uint64_t least = 0, most = UINT64_MAX;
 };
@@ -35,23 +34,22 @@ struct NumberBounds {
   double least = 0, most = 0;
 };
 
-/// Names of the fields that a request gives, without defaults.
+/// Names of the fields that a request gives; fields with default values are not included.
 using GivenFields = std::set<std::string, std::less<>>;
 
-/// A case in which a field does not count. It returns the reason, or an empty text if the case does
-/// not hold. An empty function is a case that never holds. Called when the request has been read,
+/// A case in which a field is refused or has no effect. Returns the reason, or an empty text if the
+/// case does not hold. An empty function never holds. It is called when the request has been read,
 /// and perhaps again when more is known.
 using Case = std::function<std::string()>;
 
-/// Case that holds if `holds()` returns true.
+/// Makes a case that holds if `holds()` returns true.
 template <class Holds>
 Case when(Holds holds, std::string why) {
   return [=] { return holds() ? why : std::string(); };
 }
 
 /// A field of a request: a member of the JSON document, an option of the command line (with hyphens
-/// for underscores), an argument in Python. Functions that set a property return the field, so that
-/// a table reads as a list.
+/// for underscores), an argument in Python. Setters return the field, so that calls can be chained.
 struct Field {
   std::string name;
   Variable to;
@@ -59,7 +57,7 @@ struct Field {
   std::variant<std::monostate, Bounds, NumberBounds> bounds = {};
   std::vector<std::string> words = {};  ///< allowed values; empty: any
   std::string group = {};               ///< heading in the help (headings.hpp)
-  /// Value that a field given without one takes; in JSON, a field given as true.
+  /// Value of a field that is given without one: a bare option, or `true` in JSON.
   std::optional<std::string> bare = {};
   bool shows_default = false;  ///< the help shows the value of `to`
   bool required = false;
@@ -79,13 +77,14 @@ struct Field {
   Field& file();
   Field& repeated();
   Field& with(std::string_view other);
-  /// Rejects the field in these cases: "`seed` is of plans that …".
+  /// Refuses the field in these cases, with an error such as "`seed` is of plans that …".
   template <class... Cases>
   Field& not_for(Cases... why) {
     (refusals.push_back(std::move(why)), ...);
     return *this;
   }
-  /// Declares the field without effect in these cases: "`seed` has no effect: nothing is drawn".
+  /// Adds cases in which the field has no effect. If it is given in such a case, a warning says so:
+  /// "`seed` has no effect: nothing is drawn".
   template <class... Cases>
   Field& idle(Cases... why) {
     (idle_cases.push_back(std::move(why)), ...);
@@ -102,18 +101,18 @@ struct Field {
 class Fields {
  public:
   Fields() = default;
-  /// Records the names of the fields that are read in `given`.
+  /// Records the names of the given fields in `given`.
   explicit Fields(GivenFields& given) : given_(&given) {}
   Field& add(std::string name, Variable to, std::string help);
-  /// Sets the heading of the following fields (headings.hpp), and cases in which they are rejected.
+  /// Sets the heading (headings.hpp) of the following fields, and cases in which they are refused.
   template <class... Cases>
   void under(std::string_view heading, Cases... refusals) {
     heading_ = heading;
     refusals_ = {std::move(refusals)...};
   }
-  /// Field of that name; null if unknown.
+  /// Returns the field of that name, or null.
   const Field* find(std::string_view name) const;
-  /// Field of that name, to be changed. It must exist.
+  /// Returns the field of that name, to be changed. It must exist.
   Field& at(std::string_view name);
   auto begin() { return rows_.begin(); }
   auto end() { return rows_.end(); }
@@ -127,18 +126,18 @@ class Fields {
   GivenFields* given_ = nullptr;
 };
 
-/// Sets each field from the document's member of that name. Null leaves a field as it is, and the
-/// member "request" is skipped. FieldError (hooks.hpp) for an unknown member, a value of a
-/// different type or out of bounds, and a missing required field.
+/// Sets each field from the document's member of that name. A null member leaves its field as it
+/// is; the member "request" is skipped. Throws FieldError (hooks.hpp) for an unknown member, for a
+/// value of a different type or out of bounds, and if a required field is missing.
 void read(const io::Document& request, const Fields& fields);
 
-/// Throws io::InputError for a given field that is rejected in the present case.
+/// Throws io::InputError if a given field is refused in a case that holds now.
 void refuse_unfit(const Fields& fields);
 
-/// One sentence for each given field without effect in the present case.
+/// Returns one sentence for each given field that has no effect in a case that holds now.
 std::vector<std::string> without_effect(const Fields& fields);
 
-/// Warns of given fields without effect.
+/// Warns about given fields without effect.
 void warn_of_idle(const Fields& fields, const Hooks& hooks);
 
 /// JSON schema of a request with these fields: types, defaults, bounds, help.

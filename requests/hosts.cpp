@@ -26,7 +26,7 @@
 namespace hipress::requests {
 namespace {
 
-/// Minimum HostsRow::added of hosts that pay.
+/// Smallest HostsRow::added at which more hosts pay.
 constexpr double kPays = 0.5;
 constexpr double kWorthSaying = 1.02;
 constexpr std::size_t kMostSaid = 3;  // changes in the sentence
@@ -44,7 +44,7 @@ constexpr ScheduleRow kSchedules[] = {
 std::string today_of(const PlanRequest& request, std::uint32_t hosts) {
   if (!request.today.empty()) return request.today;
   std::string schedule = request.schedules.empty() ? "ddp" : request.schedules.front();
-  // The shards of the only host are all shards.
+  // On one host, a host's shards are the shards of all GPUs.
   if (schedule == "hsdp" && hosts == 1) schedule = "fsdp";
   const auto* const row = std::ranges::find(kSchedules, schedule, &ScheduleRow::schedule);
   if (row == std::end(kSchedules)) {
@@ -93,7 +93,7 @@ SimulateRequest simulation_of(const PlanRequest& request, std::uint32_t hosts) {
   return made;
 }
 
-/// Simulated step, without the intervals and analyses of simulate().
+/// A simulated step, without the intervals and analyses that simulate() adds.
 struct Step {
   sim::Scenario scenario;
   casync::TaskGraph graph;
@@ -124,20 +124,18 @@ Step step_of(const SimulateRequest& request, const Hooks& hooks) {
   return step;
 }
 
-/// Bottleneck of the job, by further simulations; empty if they would take long.
+/// Finds the bottleneck of the job by further simulations; empty if they would take too long.
 std::string bound_of(const Step& step) {
   constexpr double kMostTasks = 5e5;
   if (static_cast<double>(step.graph.tasks()) > kMostTasks) return {};
   return models::bound_by(sim::gains(step.scenario, step.graph, step.iteration));
 }
 
-/// Memory of a GPU, in bytes.
 std::int64_t gpu_memory_of(const PlanRequest& request) {
   if (!request.gpu_memory.empty()) return io::parse_size(request.gpu_memory, "`gpu_memory`");
   return costs::read_machine(request.request.machines.machine).memory_bytes;
 }
 
-/// Sets the memory of a row.
 void fill_memory(const PlanRequest& request, const Step& done, HostsRow& row) {
   const planner::OptimizerRow& optimizer = planner::find_optimizer(request.optimizer);
   const sim::Scenario& scenario = done.scenario;
@@ -159,7 +157,8 @@ HostsRow hosts_row_of(const SimulateRequest& request, const Step& done) {
   return row;
 }
 
-/// Size of bulk groups: DDP's buckets, or a share of large models that a second can simulate.
+/// Size of bulk groups: that of DDP's buckets, or for large models 1/64 of all gradients, which
+/// keeps the simulation short.
 std::string group_size(const models::Model& model) {
   constexpr std::int64_t kBucket = 25 << 20, kMostGroups = 64;
   std::int64_t bytes = 0;
@@ -169,7 +168,7 @@ std::string group_size(const models::Model& model) {
   return fmt::format("{}B", std::max(kBucket, bytes / kMostGroups));
 }
 
-/// A change to try, given a request and its result.
+/// A change to try. `change` edits the request, given the result so far.
 struct ChangeRow {
   const char* what;
   std::function<bool(SimulateRequest&, const Step&)> change;  ///< false: not for this job
@@ -245,8 +244,8 @@ std::vector<HostsChange> changes_of(const PlanRequest& asked, const HostsAnswer&
   return changes;
 }
 
-/// Clause such as "on 1 host it needs 95GB of a GPU's 80GB, 75GB of them for activations: …; ".
-/// Empty if the job fits on all numbers of hosts.
+/// Clause for the first number of hosts on which the job does not fit: "on 1 host it does not fit:
+/// 95GB of a GPU's 80GB, 75GB of them activations, …; ". Empty if it fits on all.
 std::string what_does_not_fit(const HostsAnswer& answer) {
   const auto fits = [&](const HostsRow& row) { return answer.fits(row); };
   const auto row = std::ranges::find_if_not(answer.rows, fits);
@@ -299,7 +298,7 @@ HostsAnswer compare_hosts(const PlanRequest& request, const Hooks& hooks) {
   HostsAnswer answer;
   answer.gpu_memory_bytes = gpu_memory_of(request);
   std::size_t left = request.hosts.size();
-  Hooks quiet;  // the last row says what is assumed
+  Hooks quiet;  // only the last row reports assumptions
   quiet.interrupted = hooks.interrupted;
   for (const std::uint32_t count : request.hosts) {
     const SimulateRequest simulation = simulation_of(request, count);

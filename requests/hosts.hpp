@@ -11,24 +11,24 @@
 /// Scaling study: throughput of a job with its present plan on several numbers of hosts.
 namespace hipress::requests {
 
-/// Result of the job on one number of hosts.
+/// Figures of the job on one number of hosts.
 struct HostsRow {
   std::uint32_t hosts = 1, gpus = 1;
   double iteration_s = 0, compute_s = 0;
   double units_per_s = 0;  ///< throughput of all GPUs, in HostsAnswer::unit
-  /// Throughput that each host added since the previous row brings, relative to the throughput of a
-  /// host in the first row; 1 in the first row.
+  /// Throughput per host added since the previous row, relative to the throughput per host in the
+  /// first row; 1 in the first row.
   double added = 1;
   double efficiency = 1;      ///< throughput per host, relative to that in the first row
-  std::string bound_by = {};  ///< models::bound_by() of the job; empty: the graph is too large
-  /// Memory of a GPU, in bytes: StateMemory::total(), and activations (0: unknown).
+  std::string bound_by = {};  ///< bottleneck (models::bound_by()); empty: the graph is too large
+  /// Memory of a GPU, in bytes: its state (StateMemory::total()) and its activations (0: unknown).
   std::int64_t state_bytes = 0, activation_bytes = 0;
 
   std::int64_t memory_bytes() const { return state_bytes + activation_bytes; }
   double exposed_s() const { return iteration_s - compute_s; }
 };
 
-/// A change of the job on the largest number of hosts, with the factor by which throughput grows.
+/// A change of the job on the largest number of hosts, with the factor by which it is faster.
 struct HostsChange {
   std::string what;
   double speedup = 1;
@@ -45,9 +45,10 @@ struct HostsAnswer {
   bool fits(const HostsRow& row) const { return row.memory_bytes() <= gpu_memory_bytes; }
 };
 
-/// Simulates the job on each number of the request's hosts with the plan of `today` (default:
-/// PyTorch's for the schedule), and with changes on the largest number. Throws InputError as
-/// simulate() does, for numbers that do not ascend, or for fields that only a plan can have.
+/// Simulates the job on each of the request's numbers of hosts, with the plan `today` (default:
+/// PyTorch's plan for the schedule). On the largest number, it also simulates changes of the job.
+/// Throws InputError as simulate() does, for numbers that do not ascend, and for fields that only
+/// apply to a search for a plan.
 HostsAnswer compare_hosts(const PlanRequest& request, const Hooks& hooks);
 
 io::Document document(const HostsAnswer& answer);

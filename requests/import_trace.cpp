@@ -21,7 +21,7 @@ namespace {
 
 using traces::TracedStep;
 
-/// Name of the model from a path: "resnet50" for "traces/resnet50.kineto.json.gz".
+/// Name of the model, taken from a path: "resnet50" for "traces/resnet50.kineto.json.gz".
 std::string name_of(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
   name = io::printable(name.substr(0, name.find('.', 1)));
@@ -81,7 +81,7 @@ void fill_layer(Record& record, const traces::ShardedLayer& layer, bool has_time
              "Time at which its gradients are ready, from the start of backward");
 }
 
-/// Adds the bytes of a step, in the trace and in the model.
+/// Adds the bytes of a step as the trace and the model have them.
 void fill_account(Record& record, const traces::ImportedModel* imported) {
   record.add(
       "gradient_ranks", [&] { return imported->account.ranks; },
@@ -98,7 +98,7 @@ void fill_account(Record& record, const traces::ImportedModel* imported) {
       "Bytes of gradients and parameters that a step of the model sends under `schedule`");
 }
 
-/// Adds data of a sharded job; layers are in forward order.
+/// Adds data of a sharded job. Layers are in forward order.
 void fill_sharding(Record& record, const traces::ImportedModel* imported) {
   const traces::Sharding sharding =
       imported != nullptr ? imported->sharding.value_or(traces::Sharding()) : traces::Sharding();
@@ -116,7 +116,7 @@ void fill_sharding(Record& record, const traces::ImportedModel* imported) {
   record.object("reduce_scatter", sharding.reduce_scatter, "Reduce-scatters of a step", fill_total);
 }
 
-/// Adds the collectives of a step that both kinds of jobs have.
+/// Adds the collectives of a step. Sharded and other jobs have them.
 void fill_collectives(Record& record, const traces::ImportedModel* imported) {
   const auto total = [&](traces::KindTotal traces::ImportedModel::*without,
                          traces::KindTotal traces::Sharding::*with) {

@@ -22,10 +22,10 @@ struct ImportRequest {
 /// Fields of the request; they point into it.
 Fields fields(ImportRequest& request);
 
-/// Contents of a trace, and the model made from it.
+/// Contents of a trace, and the model made from them.
 struct ImportedTrace {
   traces::Imported trace;
-  std::optional<traces::ImportedModel> model;  ///< none: `refusal` says why
+  std::optional<traces::ImportedModel> model;  ///< none: `refusal` gives the reason
   std::optional<io::Unmet> refusal;
   std::vector<std::string> diagnostics;  ///< notes about the model
 

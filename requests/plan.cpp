@@ -24,19 +24,19 @@ using namespace planner;
 
 namespace {
 
-/// Diagnostic for a text plan that compresses with one algorithm: the text does not name it, so
-/// tools that replay the plan must be told unless it is their default. Empty: not needed.
+/// Diagnostic for a text plan that compresses with a single algorithm. The text does not name it,
+/// so the user must name it when the plan is replayed, unless it is the default. Empty: not needed.
 std::string diagnose_algorithm(const models::Model& model, const casync::Plan& plan) {
   const std::vector<std::string> used = plans::used_algorithms(model, plan);
   if (used.size() != 1 || used.front() == plans::PlanContext{.model = model}.algorithm) return {};
-  if (is_additive(used.front())) return {};  // the text says it
+  if (is_additive(used.front())) return {};  // the text format marks additive algorithms
   return fmt::format(
       "the plan compresses with {}, which a text plan cannot name: take `output` X.yaml, or replay "
       "with `algorithm` {}",
       used.front(), io::quote(used.front()));
 }
 
-/// Writes the plan in the format of the output's name; a YAML includes the fallback.
+/// Writes the plan in the format that the output's name implies. YAML includes the dense fallback.
 void write_plan(const PlanRequest& options, const models::Model& model, const SearchResult& found,
                 std::string_view search, const costs::Profile& profile,
                 const Comparison& comparison, const std::optional<plans::DenseFallback>& dense) {
@@ -52,7 +52,7 @@ void write_plan(const PlanRequest& options, const models::Model& model, const Se
                           .wrap = options.request.wrap});
 }
 
-/// Adds diagnostics for replaying the plan from its file.
+/// Adds diagnostics about what the plan's file cannot hold or hipress-exec cannot run.
 void add_replay_diagnostics(const PlanRequest& options, const models::Model& model,
                             const costs::Profile& profile, SearchResult& found) {
   if (kind_of(found.plan.schedule) == JobKind::kSharding) return;
@@ -86,7 +86,7 @@ void add_replay_diagnostics(const PlanRequest& options, const models::Model& mod
   }
 }
 
-/// Copies the hooks; warnings and notes are also recorded in `said`.
+/// Copies the hooks. The copy also records warnings and notes in `said`.
 Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>& said) {
   Hooks made = hooks;
   made.warn = [hooks, said](const std::string& text) {
@@ -100,8 +100,8 @@ Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>
   return made;
 }
 
-/// Quantity for the break-even: the requested one, or bandwidth for a report if plans can be made
-/// anew; empty: none.
+/// Quantity of the break-even: the requested one. For a report without one, bandwidth, if plans for
+/// other bandwidths can be searched. Empty: no break-even.
 std::string break_even_quantity(const Planned& planned) {
   const PlanRequest& request = planned.request;
   if (!request.break_even.empty() || request.report.empty()) return request.break_even;
@@ -110,7 +110,7 @@ std::string break_even_quantity(const Planned& planned) {
   return can_be_found ? "bandwidth" : "";
 }
 
-/// Evaluates other machines, as requested.
+/// Answers questions about other machines: the break-even, and the advice.
 void look_elsewhere(Planned& planned, const Hooks& hooks) {
   constexpr std::int64_t kEvaluations = 100, kFew = 20;  // per search, by default
   const PlanRequest& request = planned.request;
@@ -149,7 +149,7 @@ void add_shard_diagnostics(const Planned& planned, SearchResult& found) {
   }
 }
 
-/// Writes the plan, unless its format cannot hold it.
+/// Writes the plan. Informs the user instead if its format cannot hold the plan.
 void write(const Planned& planned, const Hooks& hooks) {
   const PlanRequest& request = planned.request;
   const SearchResult& found = planned.advice.found;

@@ -169,7 +169,7 @@ void fill_state(Record& record, const StateMemory& memory) {
   record.add("residuals", memory.residuals, "Residuals of codecs");
 }
 
-/// Adds the time `name` and its interval; none if unknown.
+/// Adds the time `name`, and its interval if known.
 void add_time(Record& record, const std::string& name, const std::optional<double>& time_s,
               const std::optional<sim::Interval>& range, std::string_view help,
               std::string_view help_of_p10, std::string_view help_of_p90) {
@@ -189,17 +189,17 @@ void fill_throughput(Record& record, const models::Throughput& of) {
       "Model FLOPs utilisation of the GPUs; null if their peak or the model's work is unknown");
 }
 
-/// Time until a plan reaches the loss that DDP has after all steps of the pilot.
+/// Time until a plan reaches DDP's loss at the end of the pilot.
 struct Pace {
   std::string plan;  ///< "this plan", or the baseline's name
   double to_loss_s = 0;
   sim::Interval range;
 };
 
-/// A pilot's answer for a plan.
+/// Results of a pilot for a plan.
 struct Learnt {
   std::string pilot;       ///< name of the file
-  std::int64_t steps = 0;  ///< number of DDP's steps
+  std::int64_t steps = 0;  ///< DDP's steps in the pilot
   StepsRatio ratio;
   double to_loss_s = 0;
   std::optional<double> today_to_loss_s;
@@ -207,7 +207,7 @@ struct Learnt {
   std::vector<LossPoint> loss;  ///< DDP's losses
 };
 
-/// Paces of the plan and of the baselines with known step times.
+/// Paces of the plan, and of baselines whose step times are known.
 std::vector<Pace> paces_of(const Comparison& progress, double steps) {
   std::vector<Pace> paces;
   const auto add = [&](std::string name, double step_s,
@@ -225,7 +225,7 @@ std::vector<Pace> paces_of(const Comparison& progress, double steps) {
   return paces;
 }
 
-/// The pilot's answer; empty without a pilot, or if it does not know the plan.
+/// Results of the pilot for the plan; empty without a pilot, or if the pilot did not try the plan.
 std::optional<Learnt> learnt_of(const Planned& planned) {
   const Advice& advice = planned.advice;
   if (advice.problem == nullptr || !advice.problem->learning) return std::nullopt;
@@ -272,7 +272,7 @@ void fill_learnt(Record& record, const Learnt& learnt) {
               });
 }
 
-/// Adds a plan's figures over its schedule's period.
+/// Adds a plan's figures, which are means over the period of its schedule.
 void fill_step(Record& record, const Problem* problem, const ScheduledPlan& plan) {
   const costs::Spread spread =
       problem != nullptr ? costs::spread_of(problem->machines->profile) : costs::Spread();
@@ -302,7 +302,7 @@ void fill_step(Record& record, const Problem* problem, const ScheduledPlan& plan
   record.add("gives_up", gives_up(plan), "Effect of the schedule on training, in a sentence");
 }
 
-/// Adds data of the compared schedules, and of the plan's own.
+/// Adds data of the compared schedules, and of the plan's own schedule.
 void fill_schedules(Record& record, const Planned& planned) {
   const ScheduleRows none;
   const ScheduleRows& rows = planned.schedules ? *planned.schedules : none;
@@ -360,7 +360,7 @@ void fill_traced(Record& record, const models::Traced& traced) {
              "Share of exposed communication in the step, which is the most that a plan can save");
 }
 
-/// Adds the times of the plan and its rivals, and their order.
+/// Adds the times of the plan, its baselines and its bound.
 void fill_times(Record& record, const Planned& planned) {
   const Comparison& comparison = planned.advice.comparison;
   const auto range_of = [&](const std::optional<sim::Response>& response) {
@@ -482,7 +482,7 @@ void fill(Record& record, const Planned& planned) {
   record.section(planned.request.advise, [&] {
     record.add("in_words", planned.in_words, "Advice in sentences; with `advise`");
   });
-  // The page itself comes from a document without it.
+  // The page is made from a document that has no page yet.
   record.section(planned.request.page && !planned.page.empty(),
                  [&] { record.add("page", planned.page, "Report as HTML; with `page`"); });
 }

@@ -17,7 +17,7 @@ using namespace planner;
 
 namespace {
 
-/// True if the schedules' kinds are known, and all of them are sharded; shards_nothing(): none is.
+/// True if the schedules' kinds are known and all are sharded. shards_nothing(): none is sharded.
 bool shards_only(const PlanRequest& of) {
   const auto shards = [](JobKind kind) { return kind == JobKind::kSharding; };
   return !of.kinds.empty() && std::ranges::all_of(of.kinds, shards);
@@ -29,13 +29,13 @@ bool shards_by_library(const PlanRequest& of) {
   return shards_only(of) && of.known_shards_by() == casync::kLibrary;
 }
 
-/// Search for averages in every step; null if these are not requested.
+/// Search for schedules that average in every step; null if no such schedule is requested.
 const SearchRow* search_of(const PlanRequest& of) {
   const bool averages = std::ranges::find(of.kinds, JobKind::kAveraging) != of.kinds.end();
   return averages ? &find_search(of.request.search_name()) : nullptr;
 }
 
-/// Cases in which fields of a plan request do not count, with the reasons.
+/// Cases in which fields of a plan request are refused or have no effect, with the reasons.
 struct Cases {
   using Of = const PlanRequest&;
   Of request;
@@ -124,8 +124,8 @@ void add(Fields& made, AnalysisOptions& options, const Cases& cases) {
       .idle(cases.no_passes);
 }
 
-/// Refuses all other fields of a request that compares numbers of hosts, except `page`, which
-/// packages set in every request.
+/// Refuses fields that a comparison of numbers of hosts does not use. `page` stays allowed, since
+/// the packages set it in every request.
 void refuse_beside_hosts(Fields& fields, const Cases& cases) {
   static const std::set<std::string_view> kUsed = {"input",
                                                    "machine",
@@ -350,7 +350,7 @@ Fields fields(PlanRequest& request) {
            "Page to write, such as report.html: verdict, predicted timeline and plan in one file "
            "to share, which a browser opens without a network (default: none)")
       .file();
-  made.under(headings::kOutput);  // a missing page is left out
+  made.under(headings::kOutput);  // a page that cannot be made is left out
   made.add("page", &request.page, "Put the page of `report` into the result, as `page`");
   add(made, request.request.trust);
   add(made, request.request.analysis, cases);

@@ -26,14 +26,14 @@ struct PlanRequest {
   std::string job = "mean";
   BroadcastRequest broadcast;
   GivenFields given = {};
-  /// Kinds of the requested schedules; empty: unknown yet.
+  /// Kinds of the requested schedules; empty while unknown.
   std::vector<planner::JobKind> kinds = {};
-  /// Numbers of hosts of the machine. Several numbers are compared (requests/hosts.hpp), without a
-  /// plan.
+  /// Numbers of hosts of the machine. If there are several, they are compared and no plan is made
+  /// (requests/hosts.hpp).
   std::vector<std::uint32_t> hosts = {};
   std::vector<std::string> schedules;  ///< none: ddp
-  std::vector<std::string> wraps;      ///< rules for `request.wrap`, to be compared
-  std::string shards_by;               ///< Plan::shards_by in any case; empty: a library
+  std::vector<std::string> wraps;      ///< rules for layers to compare; see `request.wrap`
+  std::string shards_by;               ///< value for Plan::shards_by; empty: a library
   bool required_bandwidth = false;
   std::string utilization;  ///< "50%,95%", for required_bandwidth
   std::string gpu_memory;   ///< "80GB", for each GPU; empty: unlimited
@@ -44,17 +44,17 @@ struct PlanRequest {
   std::string today;              ///< reference of savings; empty: the default of the kind
   std::string activation_memory;  ///< "20GB", for each GPU, beside the plan's state
 
-  /// Value for Plan::shards_by. Throws std::invalid_argument for a topology that carries no shards.
+  /// Value for Plan::shards_by. Throws std::invalid_argument if the topology cannot carry shards.
   std::string known_shards_by() const {
     return shards_by.empty() ? std::string(casync::kLibrary) : casync::known_shards_by(shards_by);
   }
-  /// File for the plan; empty: none, and the plan may use all features of a YAML.
+  /// File for the plan; empty: no file, and the plan may use all features of the YAML format.
   std::string output;
   std::string report;  ///< file for the page; empty: none
   bool page = false;   ///< includes the page in the result
 
   bool makes_page() const { return page || !report.empty(); }
-  /// Options on machines, with `hosts` if it is one number.
+  /// Options for machines, including `hosts` if it is one number.
   costs::MachineOptions machines() const {
     costs::MachineOptions made = request.machines;
     if (hosts.size() == 1) made.hosts = hosts.front();
@@ -70,7 +70,7 @@ struct PlanRequest {
 /// Fields of the request; they point into it.
 Fields fields(PlanRequest& request);
 
-/// Throws io::InputError for a field that does not fit the request's kinds, as known so far.
+/// Throws io::InputError for a field that does not fit the requested kinds, as known so far.
 inline void refuse_unfit(PlanRequest request) { refuse_unfit(fields(request)); }
 
 }  // namespace hipress::requests

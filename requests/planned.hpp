@@ -16,7 +16,7 @@
 
 namespace hipress::requests {
 
-/// Result for one of several rules for layers.
+/// Result of one rule for layers, if several are compared.
 struct WrapRow {
   std::string rule;
   std::optional<planner::ScheduledPlan> plan;  ///< chosen plan; none: nothing fits
@@ -28,26 +28,26 @@ struct ScheduleRows {
   std::vector<planner::ScheduledPlan> plans;  ///< one per schedule
   std::size_t chosen = 0;                     ///< index into `plans`
   std::vector<LeftOutSchedule> left_out;      ///< schedules without a plan
-  std::vector<WrapRow> wraps;                 ///< results of several rules
+  std::vector<WrapRow> wraps;                 ///< one per rule, if several are compared
 };
 
-/// A plan with its results.
+/// A plan and the results about it.
 struct Planned {
   PlanRequest request;  ///< request with the chosen rule for layers
   std::unique_ptr<planner::PreparedRequest> prepared;
   planner::Advice advice;
   std::optional<ScheduleRows> schedules = {};  ///< none: only ddp, without a comparison
-  std::optional<models::Traced> traced = {};   ///< step of the job that the model was made from
+  std::optional<models::Traced> traced = {};   ///< timings of the job that the model was made from
   std::optional<planner::BreakEvenPoint> break_even = {};  ///< none: not requested
   std::vector<std::string> in_words = {};                  ///< advice; empty: not requested
   std::string page = {};  ///< HTML, with `report` or `page` (requests/report.hpp)
 
-  /// Reason why `plan` was not chosen: "takes 12.0 % longer". None if it was chosen.
+  /// Reason why `plan` was not chosen, such as "takes 12.0 % longer". nullopt if it was chosen.
   std::optional<std::string> why_not_chosen(const planner::ScheduledPlan& plan) const;
 };
 
-/// Sentence on what the plan's schedule gives up: "local(steps=100): ranks train alone …"; empty:
-/// nothing.
+/// Sentence about what the plan's schedule gives up, such as "local(steps=100): ranks train alone
+/// …". Empty if it gives up nothing.
 std::string gives_up(const planner::ScheduledPlan& plan);
 
 /// Throughput under the plan; empty if the model has no batch, or the plan was not simulated.

@@ -28,7 +28,7 @@ unsigned jobs_of(const SimulateRequest& line) {
   return line.jobs > 0 ? line.jobs : static_cast<unsigned>(io::usable_cores().size());
 }
 
-/// Advice on making the scenario's graph smaller.
+/// Advice on how to make the scenario's graph smaller.
 std::string smaller(const Scenario& scenario, casync::Folding folding,
                     const SimulateRequest& line) {
   using casync::Foldability;

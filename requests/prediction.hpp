@@ -21,14 +21,14 @@ namespace hipress::requests {
 struct Prediction {
   casync::TaskGraph graph;
   std::vector<std::string> names;  ///< names of gradients and bulk groups, by Task::gradient
-  std::string why_whole;           ///< reason for a graph that is not folded
-  std::optional<sim::FoldingBounds> folding_bounds;  ///< bounds if folding causes an error
+  std::string why_whole;           ///< reason why the graph was not folded
+  std::optional<sim::FoldingBounds> folding_bounds;  ///< set if folding causes an error
   sim::Result result;                         ///< result of all iterations, with its timeline
   sim::Picoseconds iteration{};               ///< duration of a step
-  std::uint32_t steps = 1;                    ///< number of steps in the schedule's period
+  std::uint32_t steps = 1;                    ///< steps in the schedule's period
   sim::Response response;                     ///< response of `iteration`
   std::optional<sim::SteadyState> steady;     ///< set for back-to-back iterations
-  std::vector<casync::TaskId> critical_path;  ///< tasks in the order of time
+  std::vector<casync::TaskId> critical_path;  ///< tasks in chronological order
   sim::Utilisation utilisation;
   sim::Slowdowns slowdowns;
   sim::Traffic traffic;
@@ -52,8 +52,8 @@ sim::ComputeUtilisation compute_utilisation(const sim::Scenario& scenario,
                                             const Prediction& prediction);
 
 /// Time from the start of backward, on the node that starts it first, to the end of the iteration.
-/// With back-to-back iterations: the period less its forward tasks. With a sharded schedule, whose
-/// forward waits for gathers: the whole iteration.
+/// For back-to-back iterations, it is the period less the forward tasks. For a sharded schedule, it
+/// is the whole iteration, since forward waits for gathers.
 inline sim::Picoseconds synchronisation_time(const Prediction& prediction) {
   if (!prediction.graph.groups.empty()) return prediction.iteration;
   const sim::Picoseconds forward =
@@ -67,10 +67,10 @@ struct Intervals {
 };
 Intervals intervals_of(const sim::Scenario& scenario, const Prediction& prediction);
 
-/// Slowdown of one step, on the node whose computation is slowed most.
+/// Slowdown of one step on the node whose computation is slowed most.
 sim::Slowdown slowdown_of_step(const sim::Scenario& scenario, const Prediction& prediction);
 
-/// Bytes per node in one step, the mean over a period.
+/// Bytes that each node sends per step; the mean over a period.
 std::vector<std::int64_t> bytes_per_iteration(const sim::Scenario& scenario,
                                               const Prediction& prediction);
 

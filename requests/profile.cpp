@@ -49,7 +49,7 @@ Part part_of(const ProfileRequest& request) {
   return request.anew == "cores" ? Part::kCores : Part::kLinks;
 }
 
-/// Numbers of a sample; empty without a sample. Throws io::InputError for an invalid file.
+/// Reads the numbers of a sample; empty without one. Throws io::InputError for an invalid file.
 std::vector<float> read_sample(const std::string& path) {
   if (path.empty()) return {};
   const std::string bytes = io::read_file(path);
@@ -64,8 +64,8 @@ std::vector<float> read_sample(const std::string& path) {
   return values;
 }
 
-/// Adds the sample's message share to every algorithm with messages of varying length. Throws
-/// io::InputError if the profile has no such algorithm.
+/// Measures message shares on the sample, for every algorithm with messages of varying length.
+/// Throws io::InputError if the profile has no such algorithm.
 void apply_sample(const std::vector<float>& values, costs::Profile& profile, const Hooks& hooks) {
   bool found = false;
   for (auto& [name, costs] : profile.codecs) {
@@ -81,7 +81,7 @@ void apply_sample(const std::vector<float>& values, costs::Profile& profile, con
       "`algorithm` lossless");
 }
 
-/// Endpoint in the launcher's job, which rejects ranks with a different base; null without a job.
+/// Connects to the launcher's job, which rejects ranks with a different base. Null without a job.
 std::unique_ptr<transport::Endpoint> connect(const ProfileRequest& request,
                                              transport::JobOptions options, int passes,
                                              const std::optional<costs::Profile>& base,
@@ -95,7 +95,7 @@ std::unique_ptr<transport::Endpoint> connect(const ProfileRequest& request,
   return job::connect_rank(transport, options, kCollectives);
 }
 
-/// Returns a function that runs the probes. Collective in a job.
+/// Returns a function that runs the probes. In a job, all ranks must call it.
 std::function<costs::Probes()> probe_of(const ProfileRequest& request,
                                         transport::Endpoint* endpoint) {
   const replay::ProbeOptions probes = {
@@ -106,7 +106,7 @@ std::function<costs::Probes()> probe_of(const ProfileRequest& request,
   };
 }
 
-/// Measures everything or, with a base, the parts to renew.
+/// Measures all parts of a profile or, with a base, the parts to renew.
 costs::Profile measure(const ProfileRequest& request, const std::optional<io::Launch>& launch,
                        const transport::JobOptions& job, const std::optional<costs::Profile>& base,
                        const Hooks& hooks) {

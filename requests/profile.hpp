@@ -16,7 +16,7 @@
 /// The request "profile"; hipress-profile makes it from its command line.
 namespace hipress::requests {
 
-/// Number of repetitions after a change of the machine's speed, by default and with `quick`.
+/// Numbers of repetitions if the machine's speed changed: the default, and with `quick`.
 inline constexpr std::int32_t kAgain = 3, kAgainQuick = 1;
 
 struct ProfileRequest {
@@ -25,7 +25,7 @@ struct ProfileRequest {
   std::uint32_t nnodes = 0;             ///< 0: the launcher's number, or four threads
   std::string output;                   ///< empty: no file is written
   std::string base;
-  std::string anew;    ///< empty: links if a base is given
+  std::string anew;    ///< parts to measure again; empty: links, if a base is given
   std::string sample;  ///< file of fp32 numbers
   RankOptions ranks{.job = "hipress-profile"};
   double timeout_s = 60;
@@ -38,22 +38,21 @@ struct ProfileRequest {
 /// Fields of the request; they point into it.
 Fields fields(ProfileRequest& request);
 
-/// Result of the measurement, the same on all ranks.
+/// Result of a measurement. All ranks have the same.
 struct Profiled {
   bool reports = true;  ///< this process's result is the job's
   costs::Profile profile;
   std::optional<std::string> output;  ///< file written
 };
 
-/// Measures, as one rank of a job if a launcher started this process. Writes the profile if an
-/// output is named and this process reports. Throws io::InputError for contradictory fields.
+/// Measures a profile, as one rank of a job if a launcher started this process. Writes the profile
+/// if an output is named and this process reports. Throws io::InputError for contradictory fields.
 Profiled profile(const ProfileRequest& request, const Hooks& hooks);
 
 /// Document that --json prints.
 io::Document document(const Profiled& profiled);
 void fill(Record& record, const Profiled& profiled);
 
-/// Answers the request.
 io::Document answer(const ProfileRequest& request, const Hooks& hooks);
 
 }  // namespace hipress::requests

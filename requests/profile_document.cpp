@@ -10,7 +10,7 @@
 namespace hipress::requests {
 namespace {
 
-/// A codec's costs at one size. Empty values do not apply to the algorithm.
+/// Costs of a codec at one size. Empty values do not apply to the algorithm.
 struct CodecRates {
   double encode = 0, decode = 0;
   std::optional<double> decode_add = {}, encode_factor_quotients = {}, message_share = {};
@@ -29,7 +29,7 @@ CodecRates rates_of(const std::string& name, const costs::CodecCosts& costs,
   rates.decode_add = profiler::rate(costs.decode_add);
   rates.encode_factor_quotients = costs.encode_factor_quotients;
   rates.message_share = costs.message_share;
-  // On CPUs, the measured slices fit into caches.
+  // Shares of the memory ceiling are for GPUs only: on CPUs, the measured slices fit into caches.
   if (profile.device != "cuda") return rates;
   const auto traffic = costs::least_traffic(name);
   if (!traffic) return rates;

@@ -13,7 +13,7 @@
 /// Ranks of a request: processes started by a launcher, else threads.
 namespace hipress::requests {
 
-/// Rendezvous of processes, and their secret.
+/// Rendezvous of a job's processes, and their secret.
 struct RankOptions {
   std::string job;  ///< distinguishes jobs with the same rendezvous
   std::string rendezvous = {}, interface = {};
@@ -27,20 +27,21 @@ struct RankHelp {
   std::string_view rendezvous, interface;
 };
 
-/// Adds the fields. They have no effect unless a launcher started this process. NCCL, a value of
-/// `transport`, always uses the interface.
+/// Adds the fields of RankOptions. Only a launcher's processes use them; `transport` nccl always
+/// uses `interface`.
 void add(Fields& fields, RankOptions& options, const std::string& transport, const RankHelp& help);
 
-/// Options for joining the other processes, without `plan` and `timeout_s`. Reads the file of the
-/// secret, so call it before any work. Throws io::InputError for an unusable secret.
+/// Options for joining the job's other processes; `plan` and `timeout_s` are left to the caller.
+/// Reads the secret's file, so call it before any work. Throws io::InputError for an unusable
+/// secret.
 transport::JobOptions job_options(const RankOptions& options,
                                   const std::optional<io::Launch>& launch, const Hooks& hooks);
 
-/// Number of ranks started by the launcher. Throws io::InputError if `nnodes` differs (0: not
-/// given), or if several ranks have no rendezvous.
+/// Number of ranks that the launcher started. Throws io::InputError if `nnodes` (0: not given)
+/// differs from it, or if several ranks have no rendezvous.
 std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes, const RankOptions& options);
 
-/// True for processes that meet others; false if all ranks are threads of this process.
+/// True if this process is one of several ranks; false if all ranks are threads of this process.
 inline bool meets(const std::optional<io::Launch>& launch) { return launch && launch->size > 1; }
 
 /// True for the process that reports and writes the result.

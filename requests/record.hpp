@@ -15,10 +15,10 @@
 /// Records: objects of results that declare their keys while they are filled.
 namespace hipress::requests {
 
-/// An object of a result. One function fills it, and thereby defines both its contents and its
-/// schema. For a schema only the types of values count, so the function is also called with
-/// default-constructed values. A value may be a callable without arguments, which is called for
-/// documents only. Adding a key again replaces its value, but not its declaration.
+/// An object of a result. One function fills it, and so defines both its contents and its schema.
+/// Only the types of values matter for a schema, so the function is also called with
+/// default-constructed values. A value may be given as a callable without arguments, which is
+/// called only for documents. Adding a key again replaces its value and keeps its declaration.
 class Record {
  public:
   enum class Purpose : std::uint8_t { kDocument, kSchema };
@@ -33,7 +33,7 @@ class Record {
         [&] { return io::Document(valued(value)); });
   }
 
-  /// Adds a key only if the value is set. The value of an optional<optional<T>> may be null.
+  /// Adds a key only if the value is set. If T is itself an optional, the value may be null.
   template <class T>
   void add_if_any(std::string_view name, const std::optional<T>& value, std::string_view help) {
     section(value.has_value(), [&] {
@@ -73,8 +73,8 @@ class Record {
         });
   }
 
-  /// Adds an object whose keys are data: one object per pair of name and value. An empty optional
-  /// is null.
+  /// Adds an object whose keys are data: the names of `pairs`, each with an object as its value. An
+  /// empty optional is null.
   template <class Pairs, class Fill>
   void by_name(std::string_view name, const Pairs& pairs, std::string_view help,
                std::string_view help_of_each, const Fill& fill) {
@@ -85,7 +85,7 @@ class Record {
         });
   }
 
-  /// Adds an object whose keys are data: one plain value per name.
+  /// Adds an object whose keys are data: the names of `pairs`, each with a plain value.
   template <class Pairs>
   void by_name(std::string_view name, const Pairs& pairs, std::string_view help,
                std::string_view help_of_each) {
@@ -96,7 +96,7 @@ class Record {
         });
   }
 
-  /// Adds the keys of `body()` only if `present`. For a schema `body` is always called, so values
+  /// Adds the keys of `body()` only if `present`. For a schema, `body` is always called, so values
   /// that may be missing must be callables.
   template <class Body>
   void section(bool present, const Body& body) {
@@ -109,7 +109,7 @@ class Record {
     always_ = before;
   }
 
-  /// Returns the document, or the schema, of all keys so far.
+  /// Returns the document, or the schema, of all keys added so far.
   io::Document take();
 
  private:
@@ -132,7 +132,7 @@ class Record {
     using Type = T;
   };
 
-  /// The value itself, or the result of a callable.
+  /// Returns the value, or calls it if it is callable.
   template <class T>
   static decltype(auto) valued(const T& value) {
     if constexpr (std::is_invocable_v<const T&>) {
@@ -144,7 +144,7 @@ class Record {
   template <class T>
   using ValueOf = std::remove_cvref_t<decltype(valued(std::declval<const T&>()))>;
 
-  /// Type of the pairs' values.
+  /// Type of the values of pairs.
   template <class Pairs>
   using EachOf = typename Inner<ValueOf<Pairs>>::value_type::second_type;
 
@@ -229,16 +229,16 @@ class Record {
   io::Document required_ = io::Document::list();
 };
 
-/// Schema of a result type with a function `fill(Record&, const Result&)`.
+/// Schema of a result, declared by its function `fill(Record&, const Result&)`.
 template <class Result>
 io::Document schema_of() {
-  const auto empty = std::make_unique<const Result>();  // g++ 12 warns of one on the stack
+  const auto empty = std::make_unique<const Result>();  // g++ 12 warns if it is on the stack
   Record record(Record::Purpose::kSchema);
   fill(record, *empty);
   return record.take();
 }
 
-/// Document of a result whose type has such a function.
+/// Document of a result, filled by such a function.
 template <class Result>
 io::Document document_of(const Result& result) {
   Record record;

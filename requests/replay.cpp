@@ -27,7 +27,7 @@ namespace {
 
 using Endpoint = std::unique_ptr<transport::Endpoint>;
 
-/// Endpoint in the launcher's job; null if ranks are threads.
+/// Connects to the launcher's job; null if ranks are threads.
 Endpoint connect(const ReplayRequest& request, const ReplayJob& job, const std::string& transport,
                  transport::JobOptions options) {
   if (options.size == 1) return nullptr;
@@ -43,7 +43,8 @@ Endpoint connect(const ReplayRequest& request, const ReplayJob& job, const std::
   return job::connect_rank(transport, options, runtime::collectives_of(job.graph));
 }
 
-/// Watching of the machine's speed, as rank 0 decides; other ranks may have no profile.
+/// Settings for watching the machine's speed. Rank 0's apply to all ranks, since the others may
+/// have no profile.
 struct Watching {
   bool wanted = false;
   int again = 0;
@@ -57,7 +58,7 @@ Watching watching_of(const ReplayRequest& request, const std::optional<ReplayFor
           .spread = costs::spread_of(forecast->machines.profile)};
 }
 
-/// Replays in this process, and again if the machine's speed changed.
+/// Replays in this process, and repeats the replay if the machine's speed changed.
 ReplayOutcome replay_all(const ReplayRequest& request, const std::string& transport,
                          transport::Endpoint* endpoint, const ReplayJob& job,
                          const Watching& wanted) {
@@ -89,7 +90,6 @@ ReplayOutcome replay_all(const ReplayRequest& request, const std::string& transp
   return outcome;
 }
 
-/// Reports assumptions about the inputs.
 void say(const ReplayJob& job, const std::optional<ReplayForecast>& forecast, const Hooks& hooks) {
   for (const std::string& diagnostic : job.diagnostics) inform(hooks, diagnostic);
   if (!forecast) return;
@@ -97,7 +97,8 @@ void say(const ReplayJob& job, const std::optional<ReplayForecast>& forecast, co
   for (const std::string& warning : forecast->machines.warnings) warn(hooks, warning);
 }
 
-/// Reports each iteration of this process's first rank, and ends the job if it is interrupted.
+/// Returns a callback that reports each iteration of this process's first rank. It throws
+/// Interrupted, which ends the job.
 auto progress_of(const ReplayRequest& request, bool threads, const Hooks& hooks) {
   const int all = request.replay.warmup + request.replay.iterations;
   return [=, &hooks](int rank, int iteration) {

@@ -13,8 +13,8 @@
 /// The answer to the request "replay".
 namespace hipress::requests {
 
-/// Result of a replay in this process. Numbers are the same on all ranks; predictions are only on
-/// the rank that reports.
+/// Result of a replay in this process. All ranks have the same numbers; only the rank that reports
+/// has predictions.
 struct Replayed {
   bool reports = true;  ///< this process's result is the job's
   ReplayJob job;
@@ -24,19 +24,18 @@ struct Replayed {
   std::optional<traces::Timeline> predicted = {};
 };
 
-/// Replays the plan in this process: all ranks as threads or, if a launcher started it, one rank of
-/// a job. Writes no trace. Throws as replay::replay() does, and Interrupted.
+/// Replays the plan in this process: as one rank of a job if a launcher started it, else with all
+/// ranks as threads. Writes no trace. Throws Interrupted, and as replay::replay() does.
 Replayed replay(const ReplayRequest& request, const Hooks& hooks);
 
-/// Writes the trace if one is named and this process reports. Call it last: a trace that cannot be
-/// written must not cost the measurements.
+/// Writes the trace if one is named and this process reports. Call it last: a failed write must not
+/// cost the measurements.
 void write_trace(const ReplayRequest& request, const Replayed& replayed);
 
 /// Document that --json prints.
 io::Document document(const Replayed& replayed);
 void fill(Record& record, const Replayed& replayed);
 
-/// Answers the request.
 io::Document answer(const ReplayRequest& request, const Hooks& hooks);
 
 }  // namespace hipress::requests

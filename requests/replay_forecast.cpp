@@ -14,10 +14,10 @@
 namespace hipress::requests {
 namespace {
 
-/// Load of a rank whose backward keeps a core busy; forward is skipped.
+/// Load of a rank whose backward keeps a core busy, and which has no forward.
 casync::Computing spinning() { return {.threads = 1, .forward = 1, .backward = 1, .steps = 1}; }
 
-/// Rejects fields about a prediction if there is no prediction.
+/// Rejects fields that only a prediction uses, for requests without a prediction.
 void require_no_forecast(const ReplayRequest& request) {
   const auto refuse = [](const char* field, const char* says, bool given) {
     if (!given) return;
@@ -65,8 +65,8 @@ sim::Result report_prediction(const ReplayRequest& request, const ReplayJob& job
   const costs::Spread known = costs::spread_of(profile);
   const replay::Watched watched = outcome.watched.value_or(replay::Watched{});
   const replay::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
-  // The tasks are the same, but factors have their mean length over steps, and messages of varying
-  // length have the mean length in the profile's sample.
+  // The prediction has the same tasks with mean lengths. Factors get their mean over steps.
+  // Messages of varying length get the mean of the profile's sample.
   casync::Plan as_long = job.plan.plan;
   sim::predict_sizes(profile, as_long.algorithms);
   const bool varies = std::ranges::any_of(

@@ -13,26 +13,26 @@
 
 namespace hipress::requests {
 
-/// Input for predictions of replays.
+/// Inputs of a prediction of the replay.
 struct ReplayForecast {
   costs::LoadedMachines machines;
   replay::PredictionOptions options;
 };
 
-/// Prepares the prediction; none without a profile. Throws io::InputError, before any rank runs, if
-/// no prediction is possible.
+/// Prepares the prediction; nullopt without a profile. Throws io::InputError, before any rank runs,
+/// if no prediction is possible.
 std::optional<ReplayForecast> prepare_forecast(const ReplayRequest& request, const ReplayJob& job);
 
 /// Results of all replays in this process.
 struct ReplayOutcome {
   replay::ReplayResult replayed;           ///< the last replay
   std::optional<replay::Watched> watched;  ///< none: the profile has no probes
-  std::vector<std::string> machines;       ///< by rank
+  std::vector<std::string> machines;       ///< machine of each rank
   bool threads = true;                     ///< false: processes
 };
 
-/// Reports the basis of the prediction, and caveats for comparing it with the measurement. Returns
-/// the prediction.
+/// Adds the basis of the prediction to `report`, and caveats about comparing it with the
+/// measurement. Returns the prediction.
 sim::Result report_prediction(const ReplayRequest& request, const ReplayJob& job,
                               const ReplayForecast& forecast, const ReplayOutcome& outcome,
                               replay::Report& report);

@@ -22,7 +22,7 @@ std::string topology_of(const ReplayRequest& request) {
   return plans::topology_of_plan(request.plan).value_or(request.topology);
 }
 
-/// Resolves the plan. Baselines use the costs of the prediction, else the published ones.
+/// Resolves the plan. Named plans are made for the profile of the prediction, or a published one.
 plans::ResolvedPlan resolve(const ReplayRequest& request, const plans::PlanContext& context) {
   if (planner::is_searched(request.plan)) {
     throw io::InputError(
@@ -42,7 +42,7 @@ plans::ResolvedPlan resolve(const ReplayRequest& request, const plans::PlanConte
       {.profile = profile, .cluster = cluster, .network = sim::parse_network(request.network)});
 }
 
-/// Creates the folders for means of this process's ranks.
+/// Creates the folders in which this process's ranks write means.
 void prepare_means(const ReplayRequest& request, const std::optional<io::Launch>& launch,
                    std::uint32_t ranks) {
   if (request.replay.means.empty()) return;
@@ -50,7 +50,7 @@ void prepare_means(const ReplayRequest& request, const std::optional<io::Launch>
   replay::prepare_means(request.replay.means, first, meets(launch) ? 1 : ranks);
 }
 
-/// Checks the encoders' states to read, and creates the folders to write.
+/// Checks the encoder states to read, and creates the folder to write states to.
 void prepare_states(const ReplayRequest& request, const ReplayJob& job, std::uint32_t ranks) {
   const replay::ReplayOptions& options = request.replay;
   if (options.load_state.empty() && options.save_state.empty()) return;

@@ -21,14 +21,13 @@ struct ReplayJob {
   std::vector<std::string> diagnostics = {};  ///< assumptions about the model
 };
 
-/// Throws io::InputError for plans that cannot run.
+/// Makes the job. Throws io::InputError for plans that cannot run.
 ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks);
 
-/// Number of ranks of the job. Throws io::InputError if it is not given, or if launcher and
-/// `nnodes` disagree.
+/// Number of ranks of the job. Throws io::InputError if it is unknown, or contradicts `nnodes`.
 std::uint32_t count_ranks(const ReplayRequest& request, const std::optional<io::Launch>& launch);
 
-/// Creates the folders for means and states that this process's ranks write, and checks the states
+/// Creates the folders in which this process's ranks write means and states, and checks the states
 /// to read. Throws io::InputError on failure.
 void prepare_folders(const ReplayRequest& request, const ReplayJob& job,
                      const std::optional<io::Launch>& launch, std::uint32_t ranks);

@@ -22,8 +22,8 @@ using namespace planner;
 
 namespace {
 
-/// Limits on all simulations beside the timeline's: for a requested file, and for a page that is
-/// only kept for later, which must be fast.
+/// Limits on the number of tasks in all simulations but the timeline's: for a requested file, and
+/// for a page that is only kept in memory and must be made fast.
 constexpr double kMostTasksOfFile = 2e7, kMostTasksInMemory = 5e5;
 
 using Json = io::Document;
@@ -39,7 +39,7 @@ Json model_json(const models::Model& model) {
           {"backward_s", models::backward_s(model)}};
 }
 
-/// Origin of intervals in words, such as "from the measured spread of runs".
+/// Origin of intervals, such as "from the measured spread of runs".
 std::string spread_in_words(const costs::Profile& profile) {
   const std::string_view origin = costs::origin_of(profile);
   const bool is_measured = origin == "measured";
@@ -78,7 +78,7 @@ Json profile_json(const costs::Profile& profile) {
           {"notes", notes}};
 }
 
-/// The plan's problem and the basis of its numbers.
+/// Data of the plan's problem, and the basis of its numbers.
 Json about_json(const Planned& planned) {
   const Advice& advice = planned.advice;
   const Problem& problem = *advice.problem;
@@ -97,7 +97,7 @@ Json about_json(const Planned& planned) {
           {"profile", profile_json(planned.prepared->profile)}};
 }
 
-/// Parts of document() for the page, without the data per gradient in `explain` and `compare`.
+/// Part of document() that the page needs: without the rows by gradient in `explain` and `compare`.
 Json plan_json(const Planned& planned) {
   const Json whole = document(planned);
   Json shown = Json::object();
@@ -107,10 +107,10 @@ Json plan_json(const Planned& planned) {
   return shown;
 }
 
-/// Gradients whose errors the page shows, the largest ones.
+/// Number of gradients whose errors the page shows: the largest ones.
 constexpr std::size_t kMostErrors = 40;
 
-/// The pilot's errors by gradient and algorithm; null: not measured.
+/// The pilot's errors by gradient and plan; null if not measured.
 Json errors_json(const PilotPictures& pictures, const models::Model& model) {
   std::vector<const models::Gradient*> shown;
   for (const models::Gradient& gradient : model.gradients) shown.push_back(&gradient);

@@ -16,7 +16,7 @@ namespace {
 using casync::Picoseconds;
 using Json = io::Document;
 
-/// Gradients in the table: all, or the largest, in input order.
+/// Gradients of the table, in input order: all of them, or the largest.
 std::vector<std::uint32_t> shown_gradients(const models::Model& model, const PageRoom& room) {
   std::vector<std::uint32_t> shown(model.gradients.size());
   std::iota(shown.begin(), shown.end(), 0u);
@@ -28,7 +28,7 @@ std::vector<std::uint32_t> shown_gradients(const models::Model& model, const Pag
   return shown;
 }
 
-/// Index of a text in a growing list of distinct texts.
+/// List of distinct texts, which grows as texts are looked up. Returns the index of each.
 class Words {
  public:
   int place(const std::string& word) {
@@ -43,7 +43,7 @@ class Words {
   std::vector<std::string> words_;
 };
 
-/// The plan as columns, with one entry per gradient.
+/// The plan as columns with one entry per gradient.
 class PlanTable {
  public:
   PlanTable(const Planned& planned, const std::vector<std::uint32_t>& shown,
@@ -99,7 +99,7 @@ class PlanTable {
     return list;
   }
 
-  /// Unit of each gradient: itself, or its bulk group.
+  /// Unit of each gradient: the gradient itself, or its bulk group.
   std::vector<std::uint32_t> units() const {
     std::vector<std::uint32_t> unit_of(model_.gradients.size());
     std::iota(unit_of.begin(), unit_of.end(), 0u);
@@ -110,7 +110,7 @@ class PlanTable {
     return unit_of;
   }
 
-  /// Number of bulk groups. The first group's unit is the number of gradients.
+  /// Number of bulk groups. Units from the number of gradients on are groups.
   std::int64_t groups() const {
     std::int64_t count = 0;
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
@@ -126,7 +126,7 @@ class PlanTable {
     return list;
   }
 
-  /// Explanation of each gradient's decision.
+  /// Explanations of the decisions, one per gradient.
   Json reasons() const {
     std::vector<std::string> of_gradient(model_.gradients.size());
     for (const GradientRow& row : explanation_->rows) {

@@ -38,7 +38,7 @@ Json unit_json(std::uint32_t unit) {
   return unit == report::kNoUnit ? Json(-1) : Json(std::int64_t{unit});
 }
 
-/// A lane's spans as columns; starts are differences to the previous start.
+/// Spans of a lane as columns. Each start is given as the difference to the previous start.
 Json json_of(const report::Lane& lane) {
   Json start = Json::list(), length = Json::list(), kind = Json::list(), unit = Json::list(),
        last_unit = Json::list(), tasks = Json::list(), amount = Json::list(), row = Json::list(),
@@ -67,7 +67,7 @@ Json json_of(const report::Lane& lane) {
   return made;
 }
 
-/// Shares of the path from `begin` to its end, by kind, as hipress-sim's `critical_path_share`.
+/// Shares by kind in the path from `begin` to its end, as in hipress-sim's `critical_path_share`.
 Json shares_json(const PlanSimulation& simulated, Picoseconds begin) {
   const sim::PathTimes times =
       sim::path_times(simulated.graph, simulated.result.timeline, simulated.critical_path, begin);

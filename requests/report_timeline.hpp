@@ -26,23 +26,24 @@ struct PlanSimulation {
   casync::TaskGraph graph = {};
   sim::Result result = {};
   std::vector<casync::TaskId> critical_path = {};
-  std::string diagnostic = {};  ///< approximations; mostly empty
+  std::string diagnostic = {};  ///< note about approximations; usually empty
 };
 
-/// Simulates the plan once more. None, with the reason, if the graph takes too much time or memory.
+/// Simulates the plan once more. Returns nullopt, and sets `reason`, if the graph takes too much
+/// time or memory.
 std::optional<PlanSimulation> simulate_plan(const Planned& planned, std::string& reason);
 
-/// Time in whole nanoseconds, the resolution of pictures.
+/// Time in whole nanoseconds, the resolution of the page's pictures.
 std::int64_t nanoseconds(casync::Picoseconds time);
 
-/// Gain from 10 % more of each resource, as in `hipress-sim` with `sensitivity`; null if that needs
-/// simulations of more than `most_tasks` tasks in total.
+/// Gain from 10 % more of each resource, as `hipress-sim` reports it with `sensitivity`. Null if
+/// the simulations for it would have more than `most_tasks` tasks in total.
 io::Document sensitivity_json(const PlanSimulation& simulated, double most_tasks);
 
-/// Lanes of the node that ends last, with spans as columns.
+/// Lanes of the node that ends last. Their spans are given as columns.
 io::Document timeline_json(const PlanSimulation& simulated, const PageRoom& room);
 
-/// The critical path's shares by kind of task, and its longest runs (report/path_runs.hpp).
+/// Shares of the critical path by kind of task, and its longest runs (report/path_runs.hpp).
 io::Document path_json(const PlanSimulation& simulated, const PageRoom& room);
 
 /// Time at which each unit is synchronised on every node; 0 for units without tasks.

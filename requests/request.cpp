@@ -64,7 +64,7 @@ constexpr const ResultForm* kForms[] = {
     &kPlanForm,  &kBandwidthForm, &kHostsForm,  &kBroadcastForm, &kSimulateForm, &kChakraForm,
     &kSweepForm, &kImportForm,    &kReplayForm, &kProfileForm,   &kErrorForm};
 
-/// Schemas of all forms, in lists by request. Objects have no other members.
+/// Schemas of all forms, in lists by request. They allow no further members.
 io::Document result_schemas() {
   io::Document all = io::Document::object();
   for (const ResultForm* const form : kForms) {
@@ -83,7 +83,6 @@ io::Document all_schemas() {
   return all;
 }
 
-/// Value of "request".
 std::string name_of(const io::Document& request) {
   std::vector<std::string_view> known;
   for (const RequestRow& row : kRequests) known.push_back(row.name);
@@ -113,7 +112,7 @@ io::Document answer(const io::Document& request, const Hooks& hooks) {
   const std::string name = name_of(request);
   if (name == kSchema) return all_schemas();
   if (name == kResultSchema) return result_schemas();
-  const io::InputScope inputs;  // the output of one request may be the input of the next
+  const io::InputScope inputs;  // lets the output of one request be the input of the next
   look_for_interrupt(hooks);
   return std::ranges::find(kRequests, name, &RequestRow::name)->answer(request, hooks);
 }

@@ -8,7 +8,7 @@
 #include "io/document.hpp"
 #include "requests/hooks.hpp"
 
-/// Requests by name, from documents to documents, for C and Python.
+/// Answers requests by name, for C and Python. Requests and answers are documents.
 ///
 /// Example:
 ///
@@ -24,7 +24,7 @@
 ///     }
 namespace hipress::requests {
 
-/// A kind of request: adding one is one file and one row.
+/// A kind of request. To add one, add a file and a row.
 struct RequestRow {
   std::string_view name;  ///< value of the member "request"
   std::string_view help;
@@ -33,17 +33,17 @@ struct RequestRow {
 };
 std::span<const RequestRow> requests();
 
-/// Answers {"request": "plan", …}. {"request": "schema"} returns the JSON schemas of all requests,
-/// by name. {"request": "result_schema"} returns the schemas of all results (result_forms.hpp), in
-/// lists. Throws FieldError for an unknown request; else throws as the request's own function does.
-/// Thread-safe.
+/// Answers {"request": "plan", …}. {"request": "schema"} returns the JSON schemas of all requests
+/// by name. {"request": "result_schema"} returns, for each request, the list of its results'
+/// schemas (result_forms.hpp). Throws FieldError for an unknown request, and otherwise as the
+/// request's own function does. Thread-safe.
 io::Document answer(const io::Document& request, const Hooks& hooks);
 
-/// Error as a document: {"error": {kind, message, file, line, field, remedy}}, with null for
-/// unknown values. If a requirement was not met, "result" holds the result found anyway. Kinds:
-/// "input" (the request is wrong), "unmet" (a requirement is not met), "environment" (memory,
-/// threads or disks: the same request may work elsewhere), "interrupted", "internal". `request` is
-/// the request that failed, or null.
+/// Error as a document: {"error": {kind, message, file, line, field, remedy}}; unknown values are
+/// null. If a requirement was not met, "result" holds the result found anyway. The kinds are
+/// "input" (the request is wrong), "unmet" (a requirement is not met), "environment" (lack of
+/// memory, threads or disk space: the request may work elsewhere), "interrupted" and "internal".
+/// `request` is the request that failed, or null.
 io::Document error_document(const std::exception& error, const io::Document& request);
 
 }  // namespace hipress::requests

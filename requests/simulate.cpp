@@ -25,7 +25,7 @@ void write_trace(const SimulateRequest& line, const Scenario& scenario,
   });
 }
 
-/// Rejects exports with draws or iterations: the exported tasks are simulated again, without these.
+/// Rejects exports with jitter or several iterations: exports are simulated again without them.
 void check_export(const SimulateRequest& line) {
   if (line.chakra.empty()) return;
   if (!line.jitter.empty() || line.steady > 0) {

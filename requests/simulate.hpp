@@ -46,8 +46,8 @@ struct SimulateRequest {
 
 struct Effect;
 
-/// Fields of the request; they point into it. `effect` checks which fields have an effect; null:
-/// nothing has been simulated yet.
+/// Fields of the request; they point into it. `effect` decides which of them have an effect. It is
+/// null until something has been simulated.
 Fields fields(SimulateRequest& request, Effect* effect = nullptr);
 
 /// Simulated scenario with its result.
@@ -56,8 +56,8 @@ struct Simulated {
   Prediction prediction;
 };
 
-/// Reads the request's inputs, and simulates. Throws io::InputError for invalid requests; if the
-/// graph does not fit in memory, it proposes a smaller one.
+/// Reads the request's inputs, and simulates. Throws io::InputError for invalid requests, and if
+/// the graph does not fit into memory; the error then says how to make it smaller.
 Simulated simulate(const SimulateRequest& request, const Hooks& hooks);
 
 /// Document that --json prints.
@@ -66,10 +66,9 @@ io::Document document(const Simulated& simulated);
 /// Writes the files that the request names. Call it last, so that a full disk costs nothing else.
 void write_files(const SimulateRequest& request, Simulated& simulated);
 
-/// Warns of assumed costs, and of fields without effect.
+/// Warns about assumed costs, and about fields without effect.
 void warn_of(const SimulateRequest& request, const Simulated& simulated, const Hooks& hooks);
 
-/// Answers the request.
 io::Document answer(const SimulateRequest& request, const Hooks& hooks);
 
 /// Loads the machines that the request names.

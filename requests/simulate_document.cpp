@@ -45,7 +45,7 @@ void fill_task(Record& record, const Prediction& prediction, casync::TaskId id) 
 
 using Shares = std::vector<std::pair<std::string, double>>;
 
-/// Shares of the path from `begin` to its end, by kind; 0 for absent kinds.
+/// Shares by kind in the path from `begin` to its end; 0 for kinds that it lacks.
 Shares path_shares(const Prediction& prediction, Picoseconds begin) {
   const PathTimes times =
       path_times(prediction.graph, prediction.result.timeline, prediction.critical_path, begin);
@@ -210,7 +210,7 @@ void fill_times(Record& record, const Scenario& scenario, const Prediction& pred
       "`iteration_s` minus `compute_s`");
 }
 
-/// Adds the critical path, and the utilisation of parts of machines.
+/// Adds the critical path, and the utilisation of machines' parts.
 void fill_parts(Record& record, const Scenario& scenario, const Prediction& prediction) {
   record.object("replicas", prediction.replicas, "Iterations with jitter; with `replicas`",
                 fill_replicas);

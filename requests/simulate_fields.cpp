@@ -14,13 +14,13 @@ namespace hipress::requests {
 
 namespace {
 
-/// Case reported by the effect, once it is known.
+/// Case whose reason comes from `effect`; before a simulation it does not hold.
 template <class Of>
 Case told(Effect* effect, Of of) {
   return [=] { return effect != nullptr ? of(*effect) : std::string(); };
 }
 
-/// Single factor of the jitter; none if it has several, or without jitter.
+/// Factor of the jitter if it has a single one; nullopt if it has several, or without jitter.
 std::optional<double> only_factor(const SimulateRequest& request) {
   if (request.jitter.empty()) return std::nullopt;
   return sim::Jitter::parse(request.jitter).constant();

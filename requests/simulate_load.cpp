@@ -33,7 +33,8 @@ namespace {
 
 constexpr std::string_view kAnyTopology = "best";
 
-/// Number of nodes: the request's, else the cluster file's, else the plan YAML's.
+/// Number of nodes: the request's, else the cluster file's, else the plan YAML's. 0 if it is left
+/// to the cluster file, or unknown.
 std::uint32_t nodes_of(const SimulateRequest& line) {
   if (line.nodes > 0) return line.nodes;
   const std::string& file = line.machines.cluster;
@@ -45,7 +46,7 @@ void say(const Hooks& hooks, const std::vector<std::string>& diagnostics) {
   for (const std::string& diagnostic : diagnostics) inform(hooks, diagnostic);
 }
 
-/// True if the topology is open, which is allowed for plans that are made; a plan YAML has its own.
+/// True if the topology is open. Only plans that are made may leave it open; YAML has its own.
 bool leaves_topology_open(const SimulateRequest& line) {
   if (line.topology != kAnyTopology && line.topology != "BEST") return false;
   if (planner::is_named_plan(line.plan) || plans::topology_of_plan(line.plan)) return true;
@@ -65,14 +66,15 @@ std::string topology_of(const SimulateRequest& line) {
                                          : plans::topology_of_plan(line.plan).value_or(asked);
 }
 
-/// Cluster for a plan of `nodes` nodes, perhaps with its GPUs at the other level.
+/// The form of the cluster that has `nodes` nodes: as given, or with its GPUs at the other level
+/// (costs/levels.hpp).
 costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes, const Hooks& hooks) {
   costs::Cluster found = costs::with_nodes(cluster, nodes);
   if (found.nodes != cluster.nodes) inform(hooks, costs::describe_levels(found));
   return found;
 }
 
-/// True if the job is sharded; needed before the model is read, since its times depend on it.
+/// True if the job is sharded. The model's times depend on it, so this precedes reading the model.
 bool is_sharded(const SimulateRequest& line) {
   if (planner::kind_of_named_plan(line.plan) == planner::JobKind::kSharding) return true;
   if (line.schedule.empty()) return false;
@@ -137,7 +139,7 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   if (!line.schedule.empty()) {
     scenario.plan.schedule = read_schedule(line.schedule, scenario.model);
   }
-  // Derived times already include DDP's own time for its default buckets.
+  // Derived times include DDP's own time for default buckets; other buckets are charged here.
   const bool by_arithmetic = line.times.batch > 0 && line.times.per_gradient.empty();
   if (by_arithmetic && !sharded && planner::sends_raw_alone(scenario.plan.topology)) {
     planner::charge_buckets(scenario.plan, scenario.model);

@@ -6,7 +6,7 @@
 
 namespace hipress::requests {
 
-/// An exported graph, with the result of simulating it again.
+/// A graph read from an export, and the result of simulating it again.
 struct SimulatedChakra {
   traces::ChakraGraph exported;
   sim::Result result = {};  ///< result with its timeline

@@ -26,7 +26,7 @@ using sweep::Shard;
 using sweep::SweepSize;
 using sweep::SweepSpec;
 
-/// Callback of sweeps after each plan or simulation.
+/// Callback for sweeps, called after each plan or simulation.
 sweep::Progress progress_of(const Hooks& hooks, std::string_view stage) {
   return [hooks, stage](std::int64_t done, std::int64_t all) {
     look_for_interrupt(hooks);
@@ -40,13 +40,13 @@ sweep::Progress progress_of(const Hooks& hooks, std::string_view stage) {
 
 void warn_of_unused(const SweepSpec& spec, const Shard& shard,
                     const std::vector<sweep::SweepRow>& rows, const Hooks& hooks) {
-  if (shard.count > 1) return;  // one shard does not show the effect of all values
+  if (shard.count > 1) return;  // one shard does not show the effects of all values
   for (const std::string_view axis : axes_without_effect(spec, rows)) {
     warn(hooks, fmt::format("axis {} has no effect: all its values give the same times", axis));
   }
 }
 
-/// A number if the whole text is one; some columns contain words too.
+/// Returns a number if the whole text is one, else the text: some columns also contain words.
 io::Document value_of(const sweep::SweepCell& cell) {
   if (!cell.number) return cell.text;
   if (cell.text.empty()) return nullptr;
@@ -128,7 +128,7 @@ SweepSpec read_spec(const SweepRequest& request) {
   const std::string* const text = request.spec.text();
   if (text != nullptr && text->starts_with('{')) return sweep::parse_sweep(*text, "spec", trust);
   if (text != nullptr) return sweep::read_sweep(*text, trust);
-  // JSON is YAML, so a spec within a request is read like a file.
+  // JSON is YAML, so a spec inside a request is read like a file.
   return sweep::parse_sweep(request.spec.print(2), "spec", trust);
 }
 

@@ -28,8 +28,7 @@ struct SweepRequest {
   GivenFields given = {};
 };
 
-/// Fields of the request; they point into it. `spec` determines which have an effect; null: not
-/// read yet.
+/// Fields of the request; they point into it. `spec` decides which have an effect; null: unread.
 Fields fields(SweepRequest& request, const sweep::SweepSpec* spec = nullptr);
 
 /// Reads the request's spec. Throws io::InputError as sweep::read_sweep() does.
@@ -38,7 +37,6 @@ sweep::SweepSpec read_spec(const SweepRequest& request);
 /// Folder of cached results; empty: no cache.
 std::string cache_folder(const SweepRequest& request);
 
-/// Results of a sweep.
 struct Swept {
   sweep::SweepSpec spec;
   std::vector<std::string> provenance;  ///< Sweep::provenance()
@@ -47,16 +45,14 @@ struct Swept {
 };
 
 /// Reads the spec, makes its plans, simulates its points, and writes the CSV if an output is named.
-/// Results in the cache are reused, even those of a killed request. Throws io::InputError, with the
-/// line of the spec, for invalid specs.
+/// Reuses cached results, including those of a killed request. Throws io::InputError, with a line
+/// of the spec, for invalid specs.
 Swept sweep(const SweepRequest& request, const Hooks& hooks);
 
-/// Columns and rows of the CSV, with numbers as numbers and null for missing values, and the basis
-/// of the simulations.
+/// Columns and rows of the CSV, with JSON's numbers and null, and the basis of the simulations.
 io::Document document(const Swept& swept);
 void fill(Record& record, const Swept& swept);
 
-/// Answers the request.
 io::Document answer(const SweepRequest& request, const Hooks& hooks);
 
 }  // namespace hipress::requests

@@ -17,7 +17,7 @@
 /// exceptions into statuses.
 namespace hipress::runtime {
 
-/// Status of the exception being handled, recorded for hipress_last_error().
+/// Records the exception being handled for hipress_last_error(), and returns its status.
 hipress_status note_exception() noexcept;
 
 /// Calls `work` and translates an exception into a status.
@@ -45,7 +45,7 @@ T& required(T* argument, const char* name) {
 }
 
 /// List at a pointer, which may be null if `count` is 0. Throws std::invalid_argument as
-/// refuse_null() does, and for a count beyond memory, such as a converted negative number.
+/// refuse_null() does, and if `count` exceeds memory, as a converted negative number does.
 template <class T>
 std::span<T> list_of(T* list, std::size_t count, const char* name) {
   if (count == 0) return {};

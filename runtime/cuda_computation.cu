@@ -45,7 +45,7 @@ __device__ float sum_of_block(float value) {
 
 __device__ float sum_of(float4 values) { return (values.x + values.y) + (values.z + values.w); }
 
-/// One block per row.
+/// Sums one row per block.
 __global__ void sum_rows(const float4* a, const float4*, float* c, std::int64_t n) {
   const float4* const row = a + blockIdx.x * (n / 4);
   float sum = 0;
@@ -58,7 +58,7 @@ __device__ float4 minus(float4 values, float mean) {
   return {values.x - mean, values.y - mean, values.z - mean, values.w - mean};
 }
 
-/// One block per row. It reads the row three times, from a cache after the first.
+/// Normalises one row per block, which reads the row three times, the last two from a cache.
 __global__ void normalise(const float4* a, const float4* b, float4* c, std::int64_t n) {
   const std::int64_t length = n / 4;
   const float4* const row = a + blockIdx.x * length;
@@ -101,7 +101,7 @@ __device__ float sum_of_row(float value) {
 }
 
 /// Flash attention: the softmax is corrected tile by tile, so the matrix of products never goes
-/// through memory. A thread computes rows kOwn·y … and every kSide-th column.
+/// through memory. A thread computes kOwn rows, from kOwn·y on, and every kSide-th column.
 __global__ void attend(const float* a, const float* b, float* c, std::int64_t n) {
   __shared__ float queries[kQueries][kHead + 1];
   __shared__ float keys[kKeys][kHead + 1];

@@ -1,4 +1,4 @@
-// Tiled matrix product on a GPU, through shared memory and registers. Fallback where cuBLAS, which
+// Tiled matrix product on a GPU, through shared memory and registers. It is used if cuBLAS, which
 // is not shipped, is missing.
 
 #include <cuda_runtime.h>

@@ -22,7 +22,7 @@ bool needs_message(const Task& task) {
          (task.kind == Kind::kSend && task.algorithm != casync::kRaw);
 }
 
-/// Writers of the messages that a Decode gathers, by rank. `writer`: writer of each buffer.
+/// Writers of the messages that a Decode gathers, by rank. `writer` has the writer of each buffer.
 std::vector<TaskId> gathered_by(const TaskGraph& graph, TaskId id,
                                 const std::vector<TaskId>& writer) {
   const std::uint32_t whole = graph.operands[id].reads;

@@ -16,7 +16,7 @@ namespace hipress::runtime {
 /// Queues of a device. Work on one stream runs in order; only events order work on different
 /// streams.
 enum class Stream : std::uint8_t {
-  kOwnCodec,      ///< encodes data that waits for no other rank, so never blocked by other ranks
+  kOwnCodec,      ///< encodes data that depends on no other rank, so other ranks never block it
   kArrivalCodec,  ///< decodes arrived messages
   kOutbound,      ///< moves messages out; in both directions if a library moves them
   kInbound,       ///< moves messages in
@@ -26,9 +26,9 @@ inline constexpr std::size_t kStreams = 4;
 /// A point in a stream: an index assigned by its device.
 using Event = std::uint32_t;
 
-/// One rank's view of a GPU: all CUDA functions that the runtime needs, as an interface, so that
+/// One rank's view of a GPU. This interface has all CUDA functions that the runtime needs, so that
 /// the runtime can be tested without a GPU. Several ranks of one process may share a GPU. Enqueuing
-/// does not wait. Concurrent calls must be for different streams, or queries. All calls throw
+/// does not wait. Concurrent calls must be queries or concern different streams. All calls throw
 /// io::RunError with the device's error text if the device has failed.
 class Device {
  public:
@@ -47,8 +47,8 @@ class Device {
   virtual std::byte* allocate(std::int64_t bytes) = 0;
   /// Allocates pinned host memory, for asynchronous copies; freed with the device.
   virtual std::byte* allocate_pinned(std::int64_t bytes) = 0;
-  /// Reserves temporary memory for codecs, `bytes` on each of the streams at the same time, so that
-  /// later allocations need not ask the driver.
+  /// Reserves temporary memory for codecs, `bytes` for each of the streams at the same time, so
+  /// that the driver need not be asked later.
   virtual void reserve_temporary(std::int64_t bytes, std::span<const Stream> streams) = 0;
 
   /// Native handle of a stream, for kernels::Codec and the communicator.
@@ -82,8 +82,8 @@ class Device {
   virtual double seconds_between(Event from, Event to) = 0;
 };
 
-/// GPU with that CUDA ordinal. io::InputError lists the available GPUs if it does not exist, or
-/// reports that this build has no CUDA.
+/// Opens the GPU with that CUDA ordinal. Throws io::InputError if it does not exist, with a list of
+/// the available GPUs, or if this build has no CUDA.
 std::unique_ptr<Device> make_cuda_device(int ordinal);
 
 /// Number of GPUs that this process sees; 0 without a driver or in a build without CUDA.

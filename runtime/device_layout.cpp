@@ -15,7 +15,7 @@ namespace {
 
 using casync::Kind;
 
-/// Alignment in the arenas: a GPU's memory transaction, and more than codecs need.
+/// Alignment in the arenas: that of a GPU's memory transactions, which is more than codecs need.
 constexpr std::int64_t kDeviceAlignment = 256;
 
 std::int64_t device_aligned(std::int64_t bytes) {
@@ -51,7 +51,7 @@ void place_states(const Program& program, DeviceLayout& layout) {
     const int count = state_arrays(*program.plan().codecs[algorithm]);
     if (count == 0) continue;
     const casync::Unit& unit = program.layout().units[local.task.gradient];
-    // Alignment as that of the unit: a slice that begins at a multiple of 32 elements is 16-byte
+    // Aligned as the unit is, so that a slice that begins at a multiple of 32 elements is 16-byte
     // aligned.
     const std::int64_t stride =
         device_aligned(unit.elements * static_cast<std::int64_t>(sizeof(float)));
@@ -73,8 +73,8 @@ std::int64_t bytes_of_lengths(const Program& program) {
       static_cast<std::int64_t>(program.messages().size() * sizeof(std::int64_t)));
 }
 
-/// Places one length per message, after the messages, if a codec's messages vary in length. NCCL
-/// needs lengths known to the host, and so uses the upper bound.
+/// Places one length per message, after the messages, if a codec's messages vary in length. With
+/// NCCL, the upper bound is sent instead, because the host must know the length.
 void place_lengths(const Program& program, DeviceLayout& layout) {
   const auto& codecs = program.plan().codecs;
   const bool varies = std::any_of(codecs.begin(), codecs.end(),
@@ -93,7 +93,7 @@ std::int64_t temporary_bytes_alone(const Program& program, const LocalTask& loca
                                static_cast<std::int64_t>(program.gathered(local).size()));
 }
 
-/// A batch is one call of the codec, which allocates for all members at once.
+/// Temporary memory of a batch: its one call of the codec allocates for all members at once.
 std::int64_t temporary_bytes(const Program& program, const LocalTask& leader) {
   std::int64_t bytes = temporary_bytes_alone(program, leader);
   for (const std::uint32_t member : program.members(leader)) {
@@ -140,7 +140,7 @@ class StagingPlaces {
   }
 
   /// Staging of a raw slice. The slice's values change, but not between Sends with the same
-  /// predecessors, which share a copy.
+  /// predecessors, so these share a copy.
   std::uint32_t of_slice(std::uint32_t index, const LocalTask& local) {
     const std::int64_t bytes = local.slice.elements * static_cast<std::int64_t>(sizeof(float));
     if (local.task.kind != Kind::kSend) return add(bytes);

@@ -21,10 +21,10 @@ struct Staging {
   bool comes_in = false;  ///< filled by a Recv
 };
 
-/// Memory layout of a rank: one arena on its device and one in pinned memory. Known before the
-/// first iteration, so insufficient memory is reported then. Excludes NCCL's memory: NCCL connects
-/// before the device's free memory is queried. What it allocates with the first message between two
-/// ranks cannot be known in advance.
+/// Memory layout of a rank: one arena on its device and one in pinned memory. It is known before
+/// the first iteration, so insufficient memory is reported then. It excludes NCCL's memory, because
+/// NCCL connects before the device's free memory is queried; what NCCL allocates with the first
+/// message between two ranks cannot be known in advance.
 struct DeviceLayout {
   std::vector<std::int64_t> units;    ///< offset per unit; -1: no members
   std::int64_t messages = 0;          ///< offset of Program::messages()' arena
@@ -34,7 +34,7 @@ struct DeviceLayout {
   std::vector<std::int64_t> strides;  ///< per task: bytes between arrays of its state
   std::vector<std::int64_t> deferred;  ///< per task: offset of its kernels::Deferred; -1: not used
   std::vector<std::uint32_t> staging_of;  ///< per task: index of the staging of a Send, Recv or
-                                          ///< AllReduce; kNoIndex for others
+                                          ///< AllReduce; kNoIndex for other tasks
   std::vector<Staging> staging;
 
   // Sizes in bytes; those on the device add up to device_bytes().
@@ -48,7 +48,7 @@ struct DeviceLayout {
 
 DeviceLayout make_device_layout(const Program& program, DeviceTransport transport);
 
-/// Throws io::RunError with required and available memory if the layout does not fit.
+/// Throws io::RunError, with the required and the available memory, if the layout does not fit.
 void require_memory(const DeviceLayout& layout, std::int64_t free_bytes, std::int64_t total_bytes,
                     std::uint32_t rank);
 

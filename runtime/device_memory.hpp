@@ -10,7 +10,7 @@
 
 namespace hipress::runtime {
 
-/// One rank's memory on a device and pinned on the host, and the part of it that each task uses.
+/// One rank's memory, on a device and pinned on the host, and the part of it that each task uses.
 /// Program and device must outlive it; the device frees the memory.
 class DeviceMemory {
  public:

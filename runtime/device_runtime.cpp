@@ -14,8 +14,8 @@ namespace {
 
 using casync::Kind;
 
-/// Polling interval for the device and the mover. Shorter: the end of an iteration is noticed
-/// sooner (its measured time does not depend on this); longer: fewer calls.
+/// Polling interval for the device and the mover. With a shorter one, the end of an iteration is
+/// noticed sooner (its measured time does not depend on this); a longer one saves calls.
 constexpr auto kLook = std::chrono::microseconds(50);
 
 /// Polling interval while only the host has work, and the device could only fail.
@@ -224,8 +224,8 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
     bool blames = false;
     try {
       blames = as_mover([&] { return mover_->may_be_blamed(quiet); });
-      // No enqueued work waits for another rank (with NCCL: no more). So an unfinished entry itself
-      // is the cause.
+      // No enqueued work waits for another rank (with NCCL, it no longer does). An unfinished entry
+      // is therefore itself the cause.
       busy = work_.schedule.first_undone();
     } catch (...) {
       fail(std::current_exception());
@@ -234,7 +234,7 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
     const auto undone = [this](std::uint32_t index) { return !finished_[index]; };
     if (!failure_ && blames) end_if_stalled(lock, quiet, undone, busy);
   }
-  if (failure_ || stopping_ || !ready_.empty()) return;  // meanwhile
+  if (failure_ || stopping_ || !ready_.empty()) return;  // the state has changed meanwhile
   if (host_is_done != (remaining_ == 0)) return;
   // Tasks, arrivals and gradients wake this thread; the device, its library and their failures do
   // not.

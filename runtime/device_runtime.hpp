@@ -37,15 +37,15 @@ struct DeviceRuntimeOptions {
 
 /// Runs one rank's program on a device. A task is *issued*, that is, enqueued on a stream of the
 /// device, as soon as its predecessors are issued. Events make the streams wait; the host does not
-/// wait in between. Only messages that the endpoint moves, through pinned memory, need the host: it
-/// sends them when they are there, and then issues their successors. In a stepped program the host
-/// also waits until the device has reached computation that depends on it.
+/// wait in between. The host is needed only for messages that the endpoint moves: it sends them
+/// when they are in pinned memory, and then issues their successors. In a stepped program, the host
+/// also waits before each computation until the device has done the work that it depends on.
 ///
-/// Owns a thread that issues, and its mover's threads. Gradients are copied to the device in
-/// begin() and back in wait(); no interval includes these copies.
+/// Owns a thread that issues tasks, and the threads of its mover. Gradients are copied to the
+/// device in begin() and back in wait(); no interval includes these copies.
 class DeviceRuntime : public RankRuntime, private FallibleRuntime, private MoverEvents {
  public:
-  /// `units` as for Runtime. Residuals live on the device and begin as zeros. `endpoint`,
+  /// `units` are as for Runtime. Residuals live on the device and begin as zeros. `endpoint`,
   /// `program`, `device`, the memory of `units` and DeviceRuntimeOptions::nccl must outlive the
   /// runtime. Throws io::RunError if the device's memory does not suffice. With NCCL the
   /// constructor is collective: it returns when all ranks have called it.
@@ -75,14 +75,13 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void attempt(std::uint32_t index, const std::function<void()>& work) override;
   void failed(const transport::PeerError& error) override;
 
-  /// Ends the threads, and the device's pending work.
+  /// Ends the threads and the device's pending work.
   void stop();
   void issue_loop();
   void idle(std::unique_lock<std::mutex>& lock);
   void issue(std::uint32_t index);
   bool is_stepped_computation(std::uint32_t index) const;
-  /// Removes from awaited_ the computation that the device has reached, and returns it with its
-  /// time.
+  /// Removes the computation tasks that the device has reached from awaited_; returns their times.
   std::vector<std::pair<std::uint32_t, Clock::time_point>> take_reached();
   /// Calls the mover; its errors then name the waiting task.
   template <class Work>
@@ -112,8 +111,8 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   DeviceWork work_;
   const Event copied_;
   Clock::time_point origin_;  ///< host time of the schedule's origin
-  /// Computation whose predecessors are issued, but that the device has not reached. Used by the
-  /// issuing thread.
+  /// Computation tasks with issued predecessors that the device has not reached; issuing thread
+  /// only.
   std::vector<std::uint32_t> awaited_;
   std::vector<Interval> intervals_;  ///< per task
 
@@ -122,9 +121,9 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   ReadyTasks ready_;                      ///< tasks whose predecessors are issued
   std::vector<std::uint32_t> waits_for_;  ///< per task
   std::vector<bool> finished_;            ///< per task
-  /// Per task: true once computation that waits for other tasks may begin.
+  /// Per task, for computation that waits for other tasks: true once it may begin.
   std::vector<bool> may_begin_;
-  /// Tasks not yet issued, or not yet done by the host if it has a part.
+  /// Number of tasks not yet issued or, if the host has a part in them, not yet done by it.
   std::uint32_t remaining_ = 0;
   std::int64_t bytes_sent_ = 0;
   bool under_way_ = false;  ///< an iteration may still be running

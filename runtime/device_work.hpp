@@ -19,7 +19,7 @@ namespace hipress::runtime {
 /// tasks. Used by the issuing thread; the runtime's lock guards set_length().
 class DeviceWork {
  public:
-  /// `seed` is that of the codecs' random draws. Allocates nothing; call memory.allocate().
+  /// `seed` is that of the codecs' random draws. Call memory.allocate() before any other function.
   DeviceWork(const Program& program, Device& device, DeviceTransport transport, std::uint64_t seed);
 
   /// Sets the iteration, on which the codecs' random draws depend. All streams must be idle.
@@ -27,7 +27,7 @@ class DeviceWork {
 
   /// Enqueues an Encode, a Decode or a Merge, with its batch.
   void enqueue_codec(std::uint32_t index);
-  /// Enqueues a cast of an AllReduce, if it casts: before the sum (kEncode) or after it (kDecode).
+  /// Enqueues the cast of an AllReduce before the sum (kEncode) or after it (kDecode), if it casts.
   void run_cast(const LocalTask& local, casync::Kind kind, Stream stream) const;
 
   /// Sets the length of a message that arrived, in bytes.

@@ -66,8 +66,8 @@ models::Model model_of(std::vector<Gradient> gradients) {
 
 namespace {
 
-/// Throws io::InputError unless the plan averages: callers would apply the result of a different
-/// operation as a mean.
+/// Throws io::InputError unless the plan averages, because callers would take the result of any
+/// other operation for a mean.
 void require_mean(const casync::Plan& plan) {
   if (plan.schedule.row().sharded) {
     throw io::InputError("the plan's schedule " + plan.schedule.text() +
@@ -120,8 +120,8 @@ std::vector<Fragment> fragments_of(std::span<const Gradient> gradients) {
   return fragments;
 }
 
-/// Drops the schedule, as the caller decides when to submit. Throws io::InputError if the plan has
-/// a schedule, but no gradient has a fragment (local updates).
+/// Drops the schedule, because the caller decides when to submit. Throws io::InputError if the plan
+/// has a schedule other than ddp and no gradient has a fragment (local updates).
 void drop_schedule(std::span<const Fragment> fragments, casync::Plan& plan) {
   const bool is_local = std::ranges::any_of(fragments, &Fragment::has_value);
   if (plan.schedule != casync::Schedule() && !is_local) {
@@ -296,7 +296,7 @@ void Engine::lay_out() {
   const casync::Layout& layout = program_.layout();
   slots_.resize(compiled_->model.gradients.size());
   units_.resize(layout.units.size());
-  // Round up, so that every unit is aligned as the first.
+  // Round up, so that every unit is aligned like the first.
   const auto taken = [](const casync::Unit& unit) {
     return static_cast<std::size_t>(unit.members.empty() ? 0 : (unit.elements + 15) / 16 * 16);
   };
@@ -431,7 +431,7 @@ void Engine::copy_to_tensors(std::span<const std::uint32_t> gradients) {
                   kStream);
   }
   if (!on_device) return;
-  // Shared: either thread may be the last user.
+  // Shared, because either thread may be the last user.
   const auto there = std::make_shared<std::promise<void>>();
   {
     const std::lock_guard lock(device_mutex_);
@@ -451,7 +451,7 @@ void Engine::take_ended() {
     endpoint_.abort(error.culprit, error.what());
     fail(std::current_exception());
   } catch (const std::exception& error) {
-    // Only this rank has failed: abort, so that the others do not wait.
+    // Only this rank knows of the failure: abort, so that the others do not wait.
     endpoint_.abort(endpoint_.rank(), fmt::format("rank {}: {}", endpoint_.rank(), error.what()));
     fail(std::current_exception());
   }

@@ -57,21 +57,21 @@ struct Compiled {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
-  /// Fingerprint of gradients and plan, equal on ranks that have equal ones: part of
-  /// JobOptions::plan.
+  /// Fingerprint of gradients and plan, which is part of JobOptions::plan. Ranks with equal
+  /// gradients and plans have equal fingerprints.
   std::string fingerprint;
 };
 
-/// Model of the gradients. Bulk groups and all-reduces use this order, which should be the order in
-/// which backward completes them. io::InputError names the gradient if its name is empty or not
-/// unique, its number of elements is outside 1 … models::kMaxElements, or its shape has a different
-/// number of elements.
+/// Makes a model of the gradients. Bulk groups and all-reduces follow their order, which should be
+/// the order in which backward completes them. Throws io::InputError naming the gradient if its
+/// name is empty or not unique, its number of elements is outside 1 … models::kMaxElements, or its
+/// shape has a different number of elements.
 models::Model model_of(std::vector<Gradient> gradients);
 
 /// Compiles a plan whose decisions are in the order of the gradients. Ignores the plan's batching
-/// of launches, and runs pipelined: units become ready in no known order. Neither changes a value.
-/// Throws std::invalid_argument as casync::expand_to_run() does, and io::InputError for a topology
-/// that does not average.
+/// of launches, and compiles for pipelined execution, because units become ready in no known order.
+/// Neither changes a value. Throws std::invalid_argument as casync::expand_to_run() does, and
+/// io::InputError for a topology that does not average.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan);
 
 /// A plan file or a named plan, as in plans::resolve_plan().
@@ -82,8 +82,8 @@ struct PlanChoice {
   std::string algorithm = "onebit";
   plans::Trust trust = {};
   /// Size of a fusion buffer, for a named plan. Smaller gradients that are raw or in half precision
-  /// go into bulk groups of at most this many bytes, in the order of the list. 0: no groups. For
-  /// callers who submit many at a time: a group waits for its last member.
+  /// go into bulk groups of at most this many bytes, in the order of the list. 0: no groups. Meant
+  /// for callers who submit many gradients at a time, as a group waits for its last member.
   std::int64_t group_bytes = 0;
 };
 /// Resolves the plan, then compiles it. Also throws as plans::resolve_plan() does.
@@ -103,8 +103,8 @@ struct Tensor {
 class Work {
  public:
   Work() = default;
-  /// Waits until the tensor holds the mean over all ranks. Throws the engine's failure:
-  /// transport::PeerError names the rank at fault.
+  /// Waits until the tensor holds the mean over all ranks. Throws the engine's failure, for a lost
+  /// rank as transport::PeerError naming the culprit.
   void wait() const;
   /// True if wait() would return or throw at once. Does not wait.
   bool done() const;
@@ -125,12 +125,12 @@ class Work {
 
 struct EngineOptions {
   std::uint64_t seed = 1;  ///< seed of the codecs' random draws; the same on every rank
-  /// Time without progress after which the job ends, with a small margin. A rank that submits a
+  /// Time without progress, plus a small margin, after which the job ends. A rank that submits a
   /// gradient this much later than the others counts as lost.
   double timeout_s = 30;
   /// GPU on which tensors may lie. Must outlive the engine, and must not be used by another
-  /// runtime. Its tensors are copied through pinned memory: codecs run on the host's CPUs. Null:
-  /// all tensors are in host memory.
+  /// runtime. Its tensors are copied through pinned memory, because codecs run on the host's CPUs.
+  /// Null: all tensors are in host memory.
   Device* device = nullptr;
 };
 
@@ -141,18 +141,17 @@ struct EngineOptions {
 ///
 /// A *unit* is a gradient or a bulk group (casync/layout.hpp). It runs as soon as its gradients are
 /// submitted on this rank, independently of other units; ranks may submit in different orders. A
-/// gradient may be submitted again when its last Work is done on this rank: others may still be an
-/// iteration behind. The exception is a library's all-reduces: they run in the order of the
-/// gradients, iteration after iteration, so every such gradient must be submitted equally often.
+/// gradient may be submitted again when its last Work is done on this rank, even if other ranks are
+/// still an iteration behind. All-reduces by a library are less free: they run in the order of the
+/// gradients, iteration after iteration, so all their gradients must be submitted equally often.
 ///
-/// Values are copied into fp32 working memory and back, rounded once. So a tensor may change as
-/// soon as submit() has returned (on a GPU: as soon as its Work is done). It is written just before
-/// its Work is done.
+/// Values are copied into fp32 working memory and back, rounded once. The caller may therefore
+/// change a tensor as soon as submit() has returned (on a GPU: as soon as its Work is done). The
+/// engine writes the tensor just before its Work is done.
 class Engine {
  public:
   /// Collective: all ranks create it together, with equal gradients, plans and options. The
-  /// endpoint must outlive it. Throws std::invalid_argument if its number of ranks differs from the
-  /// plan's.
+  /// endpoint must outlive it. Throws std::invalid_argument if the plan is for more or fewer ranks.
   Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> compiled,
          const EngineOptions& options = {});
   /// Calls close().
@@ -160,10 +159,10 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Submits a gradient; any thread may call it. std::invalid_argument names the gradient if the
-  /// tensor's number of elements or type differs, or if it is on a GPU that the engine lacks.
-  /// Throws std::logic_error if its last Work is not done, or after close(). Throws as Work::wait()
-  /// does if the engine has failed.
+  /// Submits a gradient; any thread may call it. Throws std::invalid_argument naming the gradient
+  /// if the tensor's number of elements or type differs, or if it is on a GPU and the engine has
+  /// none. Throws std::logic_error if its last Work is not done, or after close(). Throws as
+  /// Work::wait() does if the engine has failed.
   Work submit(std::uint32_t gradient, const Tensor& tensor);
 
   /// Waits for running units and ends the engine's threads. Units that have not begun, such as a
@@ -171,8 +170,8 @@ class Engine {
   /// thread submits.
   void close() noexcept;
 
-  /// Aborts the job on every rank, with this rank as culprit and the reason; pending works fail
-  /// with that. Any thread may call it, also while others wait or submit.
+  /// Aborts the job on every rank, with this rank as culprit and with the reason; pending works
+  /// fail with this error. Any thread may call it, also while others wait or submit.
   void abort(const std::string& reason) noexcept;
 
   /// True if the last means of all gradients are finite. The same on every rank.
@@ -191,10 +190,10 @@ class Engine {
 
   /// Moves this rank's residual of a gradient into `values`, in the scale of its gradients, and
   /// leaves zeros. If `values` is then added to the rank's next gradient, nothing that its encoders
-  /// hold back is lost, whatever averages that gradient. Bulk groups are taken as a whole: a
-  /// gradient returns its part. Throws std::invalid_argument for an unknown gradient or a different
-  /// number of elements. Waits and throws as save_state() does. The last iteration can no longer be
-  /// undone.
+  /// hold back is lost, even if another engine averages that gradient. The first call for a member
+  /// of a bulk group moves the group's residual out of the encoders; each call returns its
+  /// gradient's part. Throws std::invalid_argument for an unknown gradient or a different number of
+  /// elements. Waits and throws as save_state() does. The last iteration can no longer be undone.
   void take_residual(std::uint32_t gradient, std::span<float> values);
 
   /// Saves the encoders' state and each unit's number of iterations to a file, atomically. Waits
@@ -237,7 +236,7 @@ class Engine {
   void lay_out();
   /// Waits until no unit is running.
   void require_idle();
-  /// Iteration count of a gradient in the state store.
+  /// Digits of a gradient's iteration count in the state store.
   float* count_of(std::uint32_t gradient);
   /// Completes units as they end, until the engine is closed or fails.
   void take_ended();
@@ -264,7 +263,7 @@ class Engine {
   std::vector<Slot> slots_;       ///< per gradient
   std::vector<UnitState> units_;
   std::size_t under_way_ = 0;  ///< running units
-  /// Per unit: residuals of members that take_residual() was not called for yet.
+  /// Per unit: residuals of members for which take_residual() has not been called yet.
   std::map<std::uint32_t, std::vector<float>> taken_;
   std::exception_ptr failure_;
   bool closed_ = false;

@@ -84,7 +84,7 @@ void check(const hipress_options& options) {
     throw std::invalid_argument(fmt::format("rank {} of {} ranks: ranks count from 0 to ranks - 1",
                                             options.rank, options.ranks));
   }
-  // Limited, as every rank holds its tasks with every other rank.
+  // Limited, because every rank holds tasks for every other rank.
   constexpr int kMostRanks = 4096;
   if (options.ranks > kMostRanks) {
     throw std::invalid_argument(fmt::format(
@@ -112,7 +112,7 @@ void check(const hipress_options& options) {
   }
 }
 
-/// Store on the caller's functions.
+/// Store that calls the caller's functions.
 class ForeignStore : public transport::Store {
  public:
   explicit ForeignStore(const hipress_store& store) : store_(store) {
@@ -173,7 +173,7 @@ transport::JobOptions job_of(const hipress_options& options, const std::shared_p
   return rank;
 }
 
-/// Prepares the plan, then meets the other ranks. They are told of an error in either step.
+/// Prepares the plan, then meets the other ranks. If either fails, they are told why.
 std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
                                             const hipress_gradient* gradients, std::size_t count) {
   auto made = std::make_unique<hipress_engine>();

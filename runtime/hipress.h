@@ -2,18 +2,22 @@
  * a plan says, and answers requests for plans, simulations and sweeps (hipress_call()). A program
  * for rank r of 2 that averages:
  *
- *   hipress_gradient gradients[] = {{"fc.weight", 4096, HIPRESS_FLOAT32}, {"fc.bias", 64,
- * HIPRESS_FLOAT32}}; hipress_options options; hipress_options_init(&options); options.rank = r;
+ *   hipress_gradient gradients[] = {{"fc.weight", 4096, HIPRESS_FLOAT32},
+ *                                   {"fc.bias", 64, HIPRESS_FLOAT32}};
+ *   hipress_options options;
+ *   hipress_options_init(&options);
+ *   options.rank = r;
  *   options.ranks = 2;
  *   options.rendezvous = "file:///shared/folder";
  *   options.plan = "tbq";
  *   hipress_engine* engine;
  *   if (hipress_open(&options, gradients, 2, &engine) != HIPRESS_OK) die(hipress_last_error());
  *   ...
- *   hipress_work* work;                                   // in every iteration, as each gradient
- * becomes ready hipress_tensor tensor = {values, 4096, HIPRESS_FLOAT32, 0, NULL}; if
- * (hipress_submit(engine, 0, &tensor, &work) != HIPRESS_OK) die(hipress_last_error()); if
- * (hipress_wait(work) != HIPRESS_OK) die(hipress_last_error());   // values now hold the mean
+ *   // In every iteration, as each gradient becomes ready:
+ *   hipress_tensor tensor = {values, 4096, HIPRESS_FLOAT32, 0, NULL};
+ *   hipress_work* work;
+ *   if (hipress_submit(engine, 0, &tensor, &work) != HIPRESS_OK) die(hipress_last_error());
+ *   if (hipress_wait(work) != HIPRESS_OK) die(hipress_last_error());  // values now hold the mean
  *   ...
  *   hipress_close(engine);
  *
@@ -43,7 +47,7 @@ extern "C" {
 /** Status of a call. */
 typedef enum hipress_status {
   HIPRESS_OK = 0,
-  HIPRESS_FAILED = 1,  /**< the run failed on this rank: memory, threads, a damaged message */
+  HIPRESS_FAILED = 1,  /**< the run failed on this rank: no memory or thread, a damaged message */
   HIPRESS_INVALID = 2, /**< an argument is invalid; the call had no effect */
   HIPRESS_LOST = 3     /**< a rank was lost: see hipress_culprit() and hipress_how_lost() */
 } hipress_status;
@@ -64,17 +68,18 @@ typedef enum hipress_type {
 /** A gradient that every rank submits once per iteration. Members that an initialiser leaves out
  * are zero, which is their default. */
 typedef struct hipress_gradient {
-  const char* name; /**< unique; in a plan file, the plan's name for it */
+  const char* name; /**< unique; the gradient's name in a plan file */
   int64_t elements;
   hipress_type type;
   int dimensions;       /**< number of dimensions of `shape`, at most 16; 0: one dimension */
-  const int64_t* shape; /**< outermost dimension first; the product is `elements`. Copied. Null if
+  const int64_t* shape; /**< outermost dimension first; the product is `elements`; copied; null if
                            there are no dimensions */
   double ready_s; /**< time after the start of backward; used by bulk groups with a maximum wait */
 } hipress_gradient;
 
 /** A caller's key-value store for the rendezvous, such as a framework's. Entries are bytes under
- * names of letters, digits and '/'. The thread in hipress_open() calls the functions. */
+ * names of letters, digits and '/'. The functions are called by the thread that called
+ * hipress_open(). */
 typedef struct hipress_store {
   void* context; /**< first argument of the functions */
   /** Adds an entry. Returns 1, or 0 if the name is taken, or -1 on failure. */
@@ -92,8 +97,8 @@ typedef struct hipress_options {
   const char* plan;     /**< a plan file, or none, all, or an algorithm's name; default "none":
                            uncompressed fp32 */
   const char* topology; /**< ps, ring, allreduce or allgather; default "ring" */
-  const char*
-      algorithm; /**< codec of plan entries that are compressed but name none; default "onebit" */
+  /** Codec of plan entries that are compressed but name none; default "onebit" */
+  const char* algorithm;
   const char* transport;  /**< default "tcp" */
   const char* rendezvous; /**< meeting point of the ranks: file:///shared/folder, redis://host:port,
                              or, for threads of one process, local:NAME */
@@ -107,9 +112,9 @@ typedef struct hipress_options {
                        have submitted. A late rank still sends heartbeats: see silence_s */
   uint64_t seed;    /**< seed of random draws; default 1 */
   int device;       /**< CUDA ordinal of the GPU on which tensors may lie; default -1: no GPU */
-  const hipress_store*
-      store; /**< store to use instead of `rendezvous`, which is then only its name in messages;
-                used by hipress_open() alone; default null: not used */
+  /** Store to use instead of `rendezvous`, which is then only its name in messages; used by
+   * hipress_open() alone; default null: not used */
+  const hipress_store* store;
   int64_t group_bytes; /**< size of fusion buffers, for named plans: smaller gradients that are raw
                           or in half precision are grouped in the order of the list, up to this many
                           bytes. A group is sent when its last member is submitted; for callers who
@@ -117,9 +122,9 @@ typedef struct hipress_options {
   const uint32_t* fragments; /**< fragment of each gradient, if parts of a model are averaged at
                                 different times (docs/local-updates.md): no bulk group has gradients
                                 of two fragments. Copied; default null: one fragment */
-  double silence_s; /**< time without any record, not even the heartbeats that a thread of the
-                       library sends once a second, after which a rank counts as lost, whether or
-                       not it is awaited; default 300. hipress_news() reports silence before that */
+  double silence_s; /**< time without any record from a rank after which it counts as lost, whether
+                       or not it is awaited; default 300. A thread of the library sends heartbeats
+                       once a second. hipress_news() reports shorter silence */
 } hipress_options;
 
 /** Values of a gradient. The caller keeps the memory valid until the work is done. */
@@ -137,7 +142,8 @@ typedef struct hipress_work hipress_work;
 typedef struct hipress_model hipress_model;
 
 /** Reads a model file (docs/models.md), or the shipped model of that name, into `*model` (null
- * after an error). HIPRESS_INVALID, with file and line, if it is not a valid model. */
+ * after an error). Returns HIPRESS_INVALID if it is not a valid model; the error names file and
+ * line. */
 HIPRESS_API hipress_status hipress_read_model(const char* path, hipress_model** model);
 
 /** Gradients of a model in the file's order, with the ready times of their buckets. Valid until
@@ -145,17 +151,17 @@ HIPRESS_API hipress_status hipress_read_model(const char* path, hipress_model** 
 HIPRESS_API const hipress_gradient* hipress_model_gradients(const hipress_model* model,
                                                             size_t* count);
 
-/** Frees it. Null has no effect. */
+/** Frees a model. Null has no effect. */
 HIPRESS_API void hipress_free_model(hipress_model* model);
 
-/** Sets the defaults. */
+/** Sets all options to their defaults. */
 HIPRESS_API void hipress_options_init(hipress_options* options);
 
 /** Connects to the other ranks, waits until all have come, and sets `*engine` (null after an
  * error). If a rank fails before it meets the others, for example on an unreadable plan, the call
  * returns HIPRESS_INVALID with that reason on all ranks. In a shared folder, only ranks that come
  * within 5 s learn the reason; later ones wait until their timeout. A gradient's index in the list
- * is its number; the best order is that in which gradients become ready. */
+ * is its number. In the best order, gradients are listed as they become ready. */
 HIPRESS_API hipress_status hipress_open(const hipress_options* options,
                                         const hipress_gradient* gradients, size_t count,
                                         hipress_engine** engine);
@@ -166,13 +172,13 @@ HIPRESS_API hipress_status hipress_open(const hipress_options* options,
 HIPRESS_API hipress_status hipress_submit(hipress_engine* engine, uint32_t gradient,
                                           const hipress_tensor* tensor, hipress_work** work);
 
-/** Submits `count` gradients in this order, as hipress_submit() does for one; saves calls. After an
- * error, `works` holds the works submitted before it, and null from there on. */
+/** Submits `count` gradients in this order, as hipress_submit() does for one, with fewer calls.
+ * After an error, `works` holds the works submitted before it, and null from there on. */
 HIPRESS_API hipress_status hipress_submit_many(hipress_engine* engine, size_t count,
                                                const uint32_t* gradients,
                                                const hipress_tensor* tensors, hipress_work** works);
 
-/** Waits until the tensor holds the mean over all ranks. Frees the work, whatever it returns. */
+/** Waits until the tensor holds the mean over all ranks. Frees the work in any case. */
 HIPRESS_API hipress_status hipress_wait(hipress_work* work);
 
 /** Waits at most `seconds` until `count` works are done, and sets `*done`. If all are done, frees
@@ -206,9 +212,10 @@ HIPRESS_API hipress_status hipress_discard(hipress_engine* engine, const uint32_
 HIPRESS_API hipress_status hipress_residuals(hipress_engine* engine, double* squares, size_t count);
 
 /** Moves this rank's residual of a gradient into `values`, `elements` numbers in the scale of its
- * gradients, and leaves zeros. Added to the rank's next gradient, whatever averages that, nothing
- * is lost: call it before hipress_close() where training goes on with another plan. Waits for
- * running units. Do not call it while another thread submits. */
+ * gradients, and leaves zeros. If the values are added to the rank's next gradient, nothing is
+ * lost, even if another engine averages that. Call this before hipress_close() if training
+ * continues with a different plan. Waits for running units. Do not call it while another thread
+ * submits. */
 HIPRESS_API hipress_status hipress_take_residual(hipress_engine* engine, uint32_t gradient,
                                                  float* values, int64_t elements);
 
@@ -217,8 +224,8 @@ HIPRESS_API hipress_status hipress_take_residual(hipress_engine* engine, uint32_
 HIPRESS_API const char* hipress_notes(const hipress_engine* engine);
 
 /** News since the last call, one per line: ranks that have been silent for 10 seconds, and ranks
- * that are heard again; may be empty. For callers who wait for works, to inform their users. Valid
- * until the next call or hipress_close(). Called by one thread at a time. */
+ * that are heard again; may be empty. Meant for callers who wait for works, to inform their users.
+ * Valid until the next call or hipress_close(). Call it from one thread at a time. */
 HIPRESS_API const char* hipress_news(hipress_engine* engine);
 
 /** Saves the encoders' state (residuals, factors, iteration counts) to a file, atomically. A
@@ -227,13 +234,13 @@ HIPRESS_API const char* hipress_news(hipress_engine* engine);
 HIPRESS_API hipress_status hipress_save_state(hipress_engine* engine, const char* path);
 
 /** Restores the state that an engine of this rank saved: later means are bit-identical to its own.
- * That engine must have had equal gradients, plan, ranks and seed. HIPRESS_INVALID if the file does
- * not match or is damaged; the call has no effect then. */
+ * That engine must have had equal gradients, plan, ranks and seed. Returns HIPRESS_INVALID, without
+ * any effect, if the file does not match or is damaged. */
 HIPRESS_API hipress_status hipress_load_state(hipress_engine* engine, const char* path);
 
-/** Aborts the job on every rank: pending works fail, and all ranks are told this rank as culprit
- * and the reason. Then hipress_close() does not wait. Any thread may call it, at any time before
- * hipress_close(). Null has no effect. */
+/** Aborts the job on every rank: pending works fail, with this rank as culprit and with the reason.
+ * hipress_close() then does not wait. Any thread may call it, at any time before hipress_close().
+ * Null has no effect. */
 HIPRESS_API void hipress_abort(hipress_engine* engine, const char* reason);
 
 /** Waits for running units, leaves the job, and frees the engine; works may still be waited for.
@@ -245,17 +252,17 @@ HIPRESS_API void hipress_close(hipress_engine* engine);
  * {"schedule", "named", "shard", "reshard", "prefetch", "in_flight", "separate_communicators",
  * "exchange_within", "gradients": [{"algorithm", "gather"}...]}, in the order of the list, with
  * null for raw transfers. `plan` and `algorithm` are as in hipress_options. For a named plan
- * ("named": true) "schedule" is null, and its gathers are raw. "shard" is the number of
- * neighbouring ranks that together hold all shards; "reshard" the number that hold them between
- * forward and backward, 1 for layers that stay whole. HIPRESS_INVALID, with file and line, as
- * hipress_open(); also for a plan of another schedule, and for an algorithm that gathers or
- * reductions of shards cannot use. Free `*result` with hipress_free_result(). */
+ * ("named": true), "schedule" is null and gathers are raw. "shard" is the number of neighbouring
+ * ranks that together hold all shards. "reshard" is the number of ranks that together hold them
+ * between forward and backward; it is 1 if layers stay whole. Returns HIPRESS_INVALID, with file
+ * and line, as hipress_open() does, and also if the plan's schedule has no shards, or if gathers or
+ * reductions of shards cannot use an algorithm. Free `*result` with hipress_free_result(). */
 HIPRESS_API hipress_status hipress_read_sharded_plan(const char* plan, const char* algorithm,
                                                      int ranks, const hipress_gradient* gradients,
                                                      size_t count, char** result);
 
 /** A codec with its encoders' state, for programs that send messages themselves, in host memory.
- * Used by one thread at a time. */
+ * Use it from one thread at a time. */
 typedef struct hipress_codec hipress_codec;
 
 /** Properties of an algorithm. */
@@ -263,8 +270,7 @@ typedef struct hipress_codec_traits {
   int varies; /**< 1: a message's length depends on the data; 0: it is always hipress_codec_bytes()
                */
   int keeps;  /**< 1: encoders keep residuals, if hipress_encode::state_elements is set */
-  int half_precision; /**< 1: a message is an array of numbers of `message_type`, which can be added
-                       */
+  int half_precision; /**< 1: a message is an array of `message_type`, so messages can be added */
   hipress_type message_type;
 } hipress_codec_traits;
 
@@ -274,14 +280,14 @@ typedef struct hipress_encode {
   int64_t elements;
   hipress_type type;
   float divisor; /**< divisor of the values before encoding; finite; 0: 1 */
-  uint64_t step; /**< step, node, gradient, role and element determine the random draws */
+  uint64_t step; /**< random draws depend on step, node, gradient, role and element */
   uint32_t node;
   uint32_t gradient;
   uint32_t role;
   int64_t first_element;  /**< index of the first value in the gradient, from 0 */
-  int64_t state_elements; /**< size of the gradient, whose residual is kept under its number and
-                             role, added to the values, and replaced by the part that the message
-                             leaves out; 0: no residual */
+  int64_t state_elements; /**< size of the gradient; 0: no residual. The residual kept for
+                             `gradient` and `role` is added to the values, and then replaced by the
+                             part that the message leaves out */
   void* message;          /**< 16-byte aligned */
   int64_t capacity;       /**< size of `message` in bytes, at least hipress_codec_bytes() */
   int64_t message_bytes;  /**< output: length of the message in bytes */
@@ -300,9 +306,8 @@ typedef struct hipress_decode {
 } hipress_decode;
 
 /** Creates a codec from an algorithm's text, such as int8block(block=128), with the seed of its
- * random draws, in
- * `*codec` (null after an error). HIPRESS_INVALID for an invalid text, a program (x.pse), or an
- * algorithm whose messages need whole gradients. */
+ * random draws, in `*codec` (null after an error). Returns HIPRESS_INVALID for an invalid text, a
+ * program (x.pse), or an algorithm whose messages need whole gradients. */
 HIPRESS_API hipress_status hipress_codec_open(const char* algorithm, uint64_t seed,
                                               hipress_codec** codec);
 
@@ -310,29 +315,29 @@ HIPRESS_API hipress_status hipress_codec_open(const char* algorithm, uint64_t se
 HIPRESS_API hipress_status hipress_codec_describe(const hipress_codec* codec,
                                                   hipress_codec_traits* traits);
 
-/** Length in bytes of a message of `elements` elements, or its upper bound if that varies; a
- * multiple of 4. -1 after an error. */
+/** Length in bytes of a message of `elements` elements, or an upper bound if the length varies; a
+ * multiple of 4. Returns -1 after an error. */
 HIPRESS_API int64_t hipress_codec_bytes(const hipress_codec* codec, int64_t elements);
 
-/** Encodes `count` items. HIPRESS_INVALID, without encoding anything, if an item is invalid, or if
- * two items keep a residual of the same element. */
+/** Encodes `count` items. Returns HIPRESS_INVALID, without encoding anything, if an item is invalid
+ * or two items keep a residual of the same element. */
 HIPRESS_API hipress_status hipress_codec_encode(hipress_codec* codec, hipress_encode* encodes,
                                                 size_t count);
 
-/** Decodes and adds. HIPRESS_INVALID for a null pointer or an invalid number of elements,
- * HIPRESS_FAILED for a message of the wrong length; nothing is written then. HIPRESS_FAILED also
- * for a damaged message. */
+/** Decodes and adds messages. Returns HIPRESS_INVALID for a null pointer or an invalid number of
+ * elements, and HIPRESS_FAILED for a message of the wrong length; nothing is written in these
+ * cases. Also returns HIPRESS_FAILED for a damaged message. */
 HIPRESS_API hipress_status hipress_codec_decode(const hipress_codec* codec,
                                                 const hipress_decode* decodes, size_t count);
 
 /** Saves the encoders' state to a file, atomically. */
 HIPRESS_API hipress_status hipress_codec_save(hipress_codec* codec, const char* path);
 
-/** Restores the state from such a file. HIPRESS_INVALID if it is damaged; the call has no effect
- * then. */
+/** Restores the state from such a file. Returns HIPRESS_INVALID, without any effect, if it is
+ * damaged. */
 HIPRESS_API hipress_status hipress_codec_load(hipress_codec* codec, const char* path);
 
-/** Frees it. Null has no effect. */
+/** Frees a codec. Null has no effect. */
 HIPRESS_API void hipress_codec_close(hipress_codec* codec);
 
 /** Progress of a request. */
@@ -347,7 +352,7 @@ typedef struct hipress_progress {
 
 /** Callbacks during a request. Any function may be null. They must not call the library. */
 typedef struct hipress_call_options {
-  size_t bytes;  /**< of this structure, as hipress_call_options_init() sets it */
+  size_t bytes;  /**< size of this structure, set by hipress_call_options_init() */
   void* context; /**< first argument of the functions */
   /** Warnings and assumptions, as sentences that are valid until the function returns. Called by
    * the calling thread, except for warnings of silent ranks, which come from another thread. */
@@ -355,9 +360,9 @@ typedef struct hipress_call_options {
   void (*inform)(void* context, const char* sentence);
   /** Called by one thread at a time, possibly not the caller's. */
   void (*progress)(void* context, const hipress_progress* progress);
-  /** Interrupt flag, initially 0. Any thread or signal handler may set it. A search for a plan then
-   * ends with the best plan so far, and other requests without a result, at their next check;
-   * simulations check all the time. */
+  /** Interrupt flag, initially 0. Any thread or signal handler may set it. At its next check, a
+   * search for a plan then ends with the best plan so far, and any other request without a result.
+   * Simulations check all the time. */
   const volatile unsigned char* interrupt;
 } hipress_call_options;
 
@@ -366,21 +371,21 @@ HIPRESS_API void hipress_call_options_init(hipress_call_options* options);
 
 /** Answers a request as the command-line tools do: {"request": "plan", "input": "vgg19", "nnodes":
  * 8}. The members are the long options of hipress-plan ("plan"), hipress-sim ("simulate"),
- * hipress-sim sweep ("sweep"), hipress-exec
- * ("replay"), hipress-profile ("profile") and hipress-import ("import_trace"), with underscores;
- * {"request": "schema"} answers with their JSON schemas. The result is the object that the tool
- * prints with --json. No file is written without "output".
+ * hipress-sim sweep ("sweep"), hipress-exec ("replay"), hipress-profile ("profile") and
+ * hipress-import ("import_trace"), with underscores; {"request": "schema"} answers with their JSON
+ * schemas. The result is the object that the tool prints with --json. No file is written without
+ * "output".
  *
  * After an error, which the status reports (HIPRESS_INVALID: the request is invalid), the result is
  * {"error": {"kind", "message", "file", "line", "field", "remedy"}}, with null for unknown values.
- * Kinds are "input", "unmet", "environment", "interrupted" and "internal"; beside "unmet", "result"
+ * Kinds are "input", "unmet", "environment", "interrupted" and "internal"; with "unmet", "result"
  * may hold a partial result.
  *
  * `*result` is a UTF-8 text for hipress_free_result(), null only if out of memory. Any number of
- * threads may call at a time. */
+ * threads may call this at the same time. */
 HIPRESS_API hipress_status hipress_call(const char* request, char** result);
 
-/** As hipress_call(), with options; null: the defaults. */
+/** As hipress_call(), with options. If `options` is null, the defaults apply. */
 HIPRESS_API hipress_status hipress_call_with(const hipress_call_options* options,
                                              const char* request, char** result);
 

@@ -1,4 +1,4 @@
-// Codecs of hipress.h, for programs that send messages themselves.
+// Implements the codecs of hipress.h, for programs that send messages themselves.
 
 #include <fmt/format.h>
 
@@ -100,8 +100,7 @@ void require_slice(const hipress_encode& encode) {
                   encode.elements, encode.first_element, all, models::kMaxElements));
 }
 
-/// Codec's view of an encode, without the residual, which is looked up after all encodes of the
-/// call are checked.
+/// Codec's view of an encode. The residual is looked up after all encodes of the call are checked.
 kernels::EncodeItem item_of(const hipress_codec& codec, hipress_encode& encode) {
   const std::int64_t room = room_for(*codec.codec, encode.elements);
   require_slice(encode);
@@ -168,7 +167,7 @@ void encode(hipress_codec& codec, std::span<hipress_encode> encodes) {
 }
 
 /// Checks a decode's arguments and returns its messages. Everything but the messages' content is
-/// checked here, before any decode of the call is done.
+/// checked here, before the call decodes anything.
 std::vector<const std::byte*> messages_of(const kernels::Codec& codec, const hipress_decode& one) {
   required(one.messages, "messages");
   required(one.message_bytes, "message_bytes");

@@ -1,4 +1,4 @@
-// Plans of sharded schedules, for programs that send shards by their own collectives.
+// Implements hipress_read_sharded_plan(), for programs that send shards with their own collectives.
 
 #include <fmt/format.h>
 
@@ -58,8 +58,7 @@ std::string refusal_of_reduction(const std::string& algorithm, const kernels::Co
       algorithm, traits.own_optimizer ? "is an optimizer of its own" : "takes whole gradients");
 }
 
-/// Plan YAML, for errors with its line numbers. Named plans and files of other formats have no
-/// lines.
+/// The plan's YAML, for line numbers in errors. Named plans and other formats have no lines.
 class Lines {
  public:
   Lines(std::string plan, bool is_named) : plan_(std::move(plan)) {
@@ -102,7 +101,7 @@ Document algorithm_of(const plans::ResolvedPlan& resolved, std::int8_t algorithm
   return name;
 }
 
-/// Model of the gradients, each its own layer: the caller groups them.
+/// Model of the gradients. Each is a layer of its own, as the caller does the grouping.
 models::Model model_of(const hipress_gradient* gradients, std::size_t count) {
   models::Model model = runtime::model_of(runtime::gradients_of(gradients, count, nullptr));
   for (models::Gradient& gradient : model.gradients) gradient.layer = gradient.name;

@@ -17,25 +17,24 @@
 
 namespace hipress::runtime {
 
-/// Partition of a program's tasks into parts that begin and end together: a part number per task
-/// (kNoIndex: the task does not run), and the number of parts. Edges between parts only order
-/// tasks, and are ignored.
+/// Division of a program's tasks into parts; the tasks of a part begin and end together. `of` has a
+/// part number per task (kNoIndex: the task does not run), `count` is the number of parts. Edges
+/// between parts are ignored, as they only order tasks.
 struct Parts {
   std::vector<std::uint32_t> of;
   std::uint32_t count = 0;
 };
 
 /// Runs one rank's tasks on CPUs, in parts that begin and end independently. Owns one thread for
-/// codecs, one that issues sends and, if there are all-reduces, a third for these. They sleep while
-/// idle. Owns neither the process nor the thread that calls it.
+/// codecs, one that issues sends and, if there are all-reduces, one for these.
 class HostRuntime : public FallibleRuntime {
  protected:
   /// Throws std::invalid_argument if a batch holds tasks of several parts.
   HostRuntime(transport::Endpoint& endpoint, const Program& program, Parts parts, HostWork work,
               double timeout_s);
   ~HostRuntime() override;
-  /// Prepares the parts' exchanges. Their threads may report a lost rank at once, so a derived
-  /// class calls this at the end of its construction.
+  /// Prepares the parts' exchanges. A derived class calls this at the end of its construction,
+  /// because the exchanges' threads may report a lost rank at once.
   void prepare_exchanges();
   /// Ends the threads and the exchanges. A derived class calls this at the start of its
   /// destruction.
@@ -57,7 +56,7 @@ class HostRuntime : public FallibleRuntime {
   /// See RankRuntime::await_computation(); `lock` is on mutex_.
   Clock::time_point await_computation(std::unique_lock<std::mutex>& lock, std::uint32_t index);
   void computed(std::uint32_t index, const Interval& when);
-  /// Aborts the job if no task has completed since `since` for too long.
+  /// Aborts the job if this rank's patience has passed since the last progress, at `since`.
   void end_if_stalled_since(std::unique_lock<std::mutex>& lock, Clock::time_point since);
   void run_collective(std::uint32_t index, Clock::time_point ready);
   Clock::duration look() const;  ///< polling interval of waits
@@ -102,14 +101,14 @@ class HostRuntime : public FallibleRuntime {
   std::vector<std::uint32_t> transfer_of_;     ///< per Send: its number in its part's exchange
 
   // Guarded by mutex_.
-  /// per task: number of predecessors not yet done, or kDone
+  /// Per task: number of predecessors not yet done, or kDone.
   std::vector<std::uint32_t> waits_for_;
   bool stopping_ = false;
   Queue codec_, communication_;
   Queue collective_;  ///< all-reduces, which wait for other ranks; no thread without them
   std::unique_ptr<transport::Collective> library_;  ///< null without all-reduces
   std::atomic<std::uint32_t> reducing_ = kNoIndex;  ///< all-reduce that waits for other ranks
-  std::vector<Part> parts_;  ///< last: their exchanges' threads call arrived()
+  std::vector<Part> parts_;  ///< last: the threads of their exchanges use the members above
 };
 
 }  // namespace hipress::runtime

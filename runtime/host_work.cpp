@@ -119,7 +119,7 @@ void HostWork::take_residuals(std::uint32_t unit, std::span<float> sums) {
     const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
     const kernels::Codec& codec = *program_.plan().codecs[algorithm];
     if (state.deferred != nullptr) codec.settle(state, local.slice.elements);
-    // The last of several arrays (dgc: velocity, pending) is what was not sent.
+    // The last of several arrays (dgc has velocity and pending) holds the values not sent.
     float* const held = state.data + (state_arrays(codec) - 1) * state.stride;
     const bool of_mean =
         local.task.role == casync::Role::kServer || (local.task.flags & casync::kDivideOwn) != 0;

@@ -63,7 +63,7 @@ class HostWork {
   void code_factors(const LocalTask& local, const When& when);
   Operands operands(std::uint32_t index, const When& when) const;
   std::span<float> slice(const LocalTask& local) const;
-  /// Part of the slice in use: a factor may be shorter in this iteration.
+  /// Part of the slice that is in use, as a factor may be shorter in this iteration.
   std::span<float> used_slice(const LocalTask& local) const;
   std::span<std::byte> buffer(std::uint32_t message) const;
 

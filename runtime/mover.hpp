@@ -31,7 +31,7 @@ class MoverEvents {
   virtual void arrived(std::uint32_t index, std::int64_t bytes, Clock::time_point at) = 0;
   /// This rank has put `bytes` more bytes on its egress.
   virtual void count(std::int64_t bytes) = 0;
-  /// Progress without a completed task, so that the job does not count as stalled.
+  /// Reports progress without a completed task, so that the job does not count as stalled.
   virtual void happened() = 0;
   /// Calls `work` unless the job has failed. Its error names the task and aborts the job.
   virtual void attempt(std::uint32_t index, const std::function<void()>& work) = 0;
@@ -58,24 +58,24 @@ class Mover {
   virtual bool orders_receives() const { return false; }
   /// Polls for failures: throws PeerError if an enqueued operation has failed.
   virtual void look() {}
-  /// True if look() must be called often, since such failures are not reported otherwise.
+  /// True if look() must be called often because failures are not reported otherwise.
   virtual bool needs_looks() const { return false; }
-  /// Asks if a culprit may be named after `quiet` without progress. False: too early. Throws
-  /// PeerError if the mover knows the culprit and has told all ranks.
+  /// True if a culprit may be named after a time `quiet` without progress; false if that is too
+  /// early. Throws PeerError if the mover knows the culprit and has told all ranks.
   virtual bool may_be_blamed(std::chrono::nanoseconds /*quiet*/) { return true; }
   /// Task that waits for other ranks, for errors that do not name one; kNoIndex if no task waits.
   virtual std::uint32_t waiting() const = 0;
 
-  /// Ends of a task's interval that the host measures; the device measures the other ends.
+  /// Ends of a task's interval (start, end) that the host measures; the device measures the others.
   struct Measured {
     bool start = false, end = false;
   };
   virtual Measured by_host(casync::Kind /*kind*/) const { return {}; }
 
-  /// Makes its threads end, whatever they wait for.
+  /// Makes the mover's threads end, whatever they wait for.
   virtual void interrupt() = 0;
   /// Waits until the threads have ended. If an iteration is `under_way`, cancels the operations
-  /// that the device waits for. The device may call the mover until it is drained.
+  /// that the device waits for. The device may still call the mover until the device is drained.
   virtual void end(bool under_way) = 0;
 };
 

@@ -58,7 +58,7 @@ class DecodeItems {
   std::vector<kernels::DecodeItem> items_, others_;
 };
 
-/// Divisors of a Merge: of its own slice before the addition, and of the sum.
+/// Divisors of a Merge: `own` divides its slice before the addition, `sum` divides the sum.
 struct MergeDivisors {
   float own = 1, sum = 1;
 };
@@ -77,8 +77,8 @@ void decode(std::span<const BoundTask> batch, std::uint32_t divisor, const kerne
 /// Addition that an AllReduce's library uses.
 const transport::Addition& addition(const kernels::Codec* cast);
 
-/// A rank's input to the library: the raw slice or, with `cast`, the slice's N-th part cast into
-/// the message.
+/// A rank's input to the library: the raw slice or, with `cast`, the slice, divided by `divisor`
+/// and cast into the message.
 std::span<std::byte> summands(const casync::Task& task, std::uint32_t divisor,
                               const kernels::Codec* cast, const Operands& operands);
 
@@ -86,7 +86,7 @@ std::span<std::byte> summands(const casync::Task& task, std::uint32_t divisor,
 void take_mean(const casync::Task& task, std::uint32_t divisor, const kernels::Codec* cast,
                const Operands& operands);
 
-/// Runs an AllReduce: waits for all ranks, and leaves the mean in the slice.
+/// Runs an AllReduce, which waits for all ranks and leaves the mean in the slice.
 void all_reduce(const casync::Task& task, std::uint32_t divisor, const kernels::Codec* cast,
                 transport::Collective& collective, const Operands& operands);
 

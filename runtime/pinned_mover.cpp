@@ -126,14 +126,15 @@ class PinnedMover final : public Mover {
   void finish() override { exchange_->finish(); }
   std::uint32_t waiting() const override { return reducing_; }
 
-  /// A Send ends when the transport has accepted it; an AllReduce is issued in two parts.
+  /// The host measures the end of a Send, when the transport has accepted it, and the start of an
+  /// AllReduce, which is issued in two parts.
   Measured by_host(Kind kind) const override {
     return {.start = kind == Kind::kAllReduce, .end = kind == Kind::kSend};
   }
 
   void interrupt() override {
     sender_.interrupt();
-    if (reducer_.interrupt()) library_->interrupt();  // it may run in a failed iteration
+    if (reducer_.interrupt()) library_->interrupt();  // it may run after a failure
   }
 
   void end(bool /*under_way*/) override {

@@ -15,7 +15,7 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Alignment of messages, a cache line: codecs need 16 bytes, and threads should not share a line.
+/// Alignment of messages: a cache line, so that threads do not share one. Codecs need 16 bytes.
 constexpr std::int64_t kMessageAlignment = 64;
 
 std::int64_t message_aligned(std::int64_t bytes) {
@@ -48,7 +48,8 @@ void require_cast(const TaskGraph& graph, TaskId id, const kernels::Codec& codec
       casync::describe(graph, id), graph[id].amount, elements, codec.encoded_bytes(elements)));
 }
 
-/// True for an edge around the Join of an all-reduce: the library itself makes all nodes wait.
+/// True for an edge to or from the Join of an all-reduce. Such edges between nodes are skipped, as
+/// the library itself makes all nodes wait.
 bool belongs_to_collective(const TaskGraph& graph, const Task& before, const Task& after) {
   return graph.unit_of(before) == graph.unit_of(after) &&
          (before.kind == Kind::kJoin || after.kind == Kind::kJoin);

@@ -19,10 +19,10 @@ using casync::kNoIndex;
 struct LocalTask {
   casync::Task task;
   casync::TaskId id = 0;
-  /// Number of predecessors to complete first; computation does not count other computation, whose
-  /// times are scheduled.
+  /// Number of predecessors that must complete first. Computation does not wait for other
+  /// computation, as its times are scheduled.
   std::uint32_t waits_for = 0;
-  std::uint32_t order = 0;  ///< place in (gradient, peer_offset, partition, kind, id)
+  std::uint32_t order = 0;  ///< position by (gradient, peer_offset, partition, kind, id)
   /// Buffer that an Encode or Recv fills, or that a Decode, Merge or Send reads.
   std::uint32_t message = kNoIndex;
   /// Send: index into Program::sends(). Recv: index into Program::receives().
@@ -52,8 +52,8 @@ struct ReadyTime {
 /// model and plan must outlive it.
 class Program {
  public:
-  /// std::invalid_argument names the task if the graph cannot be executed (see dataflow.hpp).
-  /// Unless is_stepped(), it is also thrown if computation waits for communication, or if a
+  /// Throws std::invalid_argument naming the task if the graph cannot be executed (see
+  /// dataflow.hpp), and also, unless is_stepped(), if computation waits for communication or a
   /// gradient has two Backward tasks.
   Program(const casync::TaskGraph& graph, const models::Model& model,
           const plans::ResolvedPlan& plan, std::uint32_t node);
@@ -68,7 +68,7 @@ class Program {
   std::span<const std::uint32_t> successors(const LocalTask& task) const {
     return {successors_.data() + task.first_successor, successors_.data() + task.end_successor};
   }
-  /// Members of a leader's batch besides itself, as local indices.
+  /// Other members of a leader's batch, as local indices.
   std::span<const std::uint32_t> members(const LocalTask& leader) const {
     return {members_.data() + leader.first_member, members_.data() + leader.end_member};
   }
@@ -133,7 +133,7 @@ class Program {
   casync::Picoseconds computed_{};  ///< end time of the last computation added
 };
 
-/// Number of collectives that a run of the graph needs at a time.
+/// Number of transport::Collective objects that a run of the graph needs at a time.
 int collectives_of(const casync::TaskGraph& graph);
 
 }  // namespace hipress::runtime

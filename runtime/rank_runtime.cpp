@@ -15,7 +15,7 @@ namespace {
 
 using casync::Kind;
 
-/// Maximum wait, after reporting a failure to all ranks, to learn which of several concurrent
+/// Maximum wait, after this rank has reported a failure, to learn which of several concurrent
 /// reports the ranks believe.
 constexpr std::chrono::milliseconds kToHear{500};
 
@@ -85,7 +85,7 @@ Stall find_stall(const Program& program, double timeout_s,
         {rank, fmt::format("rank {} made no progress for {} s at '{}'", rank, timeout_s, where)},
         patience(timeout_s, blame, rank)};
   };
-  // A stepped program that waits here has finished all computation that was possible.
+  // A stepped program that waits here has finished all computation that can run so far.
   const std::uint32_t backward = first([&](std::uint32_t index) {
     return !program.is_stepped() && tasks[index].task.kind == Kind::kBackward && undone(index);
   });

@@ -24,8 +24,8 @@ struct Interval {
   Clock::time_point start, end;
 };
 
-/// Result of a gradient's factor in an iteration: the mean, or the codec's output for it.
-/// Bit-identical on all ranks.
+/// A gradient's factor after an iteration: its mean, or the values with which the codec has
+/// replaced that. Bit-identical on all ranks.
 struct Factor {
   std::uint32_t gradient = 0;
   std::uint32_t stage = 0;
@@ -43,20 +43,20 @@ class RankRuntime {
   virtual void begin(std::uint64_t iteration) = 0;
   /// Starts the tasks without predecessors; `at` is their ready time.
   virtual void start(Clock::time_point at) = 0;
-  /// Reports a gradient as complete on this rank; in any order. Throws std::invalid_argument if the
-  /// graph has no Backward task for it here.
+  /// Reports that this rank has computed a gradient; gradients may come in any order. Throws
+  /// std::invalid_argument if the graph has no Backward task for it here.
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
   /// Counterpart of gradient_ready() for stepped programs: waits until all predecessors of this
-  /// computation are done. Returns the time at which the last one ended; the earliest time if there
-  /// are no predecessors. Throws like wait().
+  /// computation are done. Returns the time at which the last one ended, or time_point::min() if
+  /// there are none. Throws like wait().
   virtual Clock::time_point await_computation(std::uint32_t index) = 0;
   /// Reports the interval in which that computation ran.
   virtual void computed(std::uint32_t index, const Interval& when) = 0;
   /// Sleeps until `at`. Throws like wait() as soon as the iteration has failed.
   virtual void wait_until(Clock::time_point at) = 0;
   /// Waits until every task of this rank is done and its messages have left. Throws PeerError if a
-  /// rank is lost or nothing happens for the job's timeout, std::runtime_error naming the task if a
-  /// task fails. A runtime that has failed can only be destroyed.
+  /// rank is lost or nothing happens for the job's timeout, and std::runtime_error naming the task
+  /// if a task fails. A runtime that has failed can only be destroyed.
   virtual void wait() = 0;
 
   // Results of the last iteration, after wait().
@@ -69,13 +69,13 @@ class RankRuntime {
 /// Memory of a Send's or Recv's message, by its index into Program::tasks().
 using Places = std::function<std::span<std::byte>(std::uint32_t index)>;
 
-/// Prepares the exchange of the messages of these Sends and Recvs, in this order. The id of its
+/// Prepares the exchange of the messages of these Sends and Recvs, in this order. The id of the
 /// Recv identifies a message.
 std::unique_ptr<transport::Exchange> prepare_exchange(
     transport::Endpoint& endpoint, const Program& program, std::span<const std::uint32_t> sends,
     std::span<const std::uint32_t> receives, const Places& place, transport::Events events);
 
-/// Evidence of a rank about the culprit of a stall.
+/// A rank's evidence about the culprit of a stall.
 enum class Blame : std::uint8_t {
   kSelf,    ///< this rank, certainly
   kSender,  ///< a rank whose message depends on no other rank
@@ -83,8 +83,8 @@ enum class Blame : std::uint8_t {
 };
 
 /// Time without progress after which a rank reports a culprit: 1 to 1.4 times the timeout. All
-/// ranks notice a stall at about the same time, and all believe the first report. So ranks with
-/// better evidence report earlier and, with equal evidence, lower ranks do.
+/// ranks notice a stall at about the same time, and all believe the first report. Ranks with better
+/// evidence therefore report earlier and, if the evidence is equal, lower ranks do.
 std::chrono::nanoseconds patience(double timeout_s, Blame blame, int rank);
 
 /// Diagnosis of a stall by one rank.
@@ -94,14 +94,14 @@ struct Stall {
 };
 
 /// Diagnoses a timeout. The culprit is this rank if a gradient never became ready, or if it is
-/// `busy` with a task (kNoIndex: it is not). Else it is a rank whose message is missing, which is
-/// likelier than one of this rank's own tasks: these may only wait for a message. Else it is this
-/// rank, at its first unfinished task.
+/// `busy` with a task (kNoIndex: it is not). Otherwise, if a message is missing, the culprit is its
+/// sender: this rank's own unfinished tasks may only be waiting for that message. Otherwise it is
+/// this rank, at its first unfinished task.
 Stall find_stall(const Program& program, double timeout_s,
                  const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
 
-/// Failure handling of one rank, the same on any hardware. The first failure counts, all waiting
-/// threads are notified, and errors without a task get the name of the task that waits.
+/// Failure handling of one rank, the same on any hardware. The first failure counts, and all
+/// waiting threads are notified. Errors that name no task get the name of the waiting task.
 class FallibleRuntime {
  public:
   FallibleRuntime(const FallibleRuntime&) = delete;

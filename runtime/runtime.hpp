@@ -23,11 +23,11 @@ struct RuntimeOptions {
 /// change until gradient_ready() is called for it.
 class Runtime : public RankRuntime, private HostRuntime {
  public:
-  /// `units[u]` holds one value per element of unit u of Program::layout(). This memory, `states`
-  /// (the encoders' state between iterations), `endpoint` and `program` must outlive the runtime. A
-  /// bulk group holds the values of its members one after the other, followed by zeros at the start
-  /// of every iteration. A gradient in a group needs no memory of its own, and the runtime owns the
-  /// memory of factors.
+  /// `units[u]` holds one value per element of unit u of Program::layout(). `states` holds the
+  /// encoders' state between iterations. The units' memory, `states`, `endpoint` and `program` must
+  /// outlive the runtime. A bulk group holds the values of its members one after the other,
+  /// followed by zeros at the start of every iteration. A gradient in a group needs no memory of
+  /// its own, and the runtime owns the memory of factors.
   Runtime(transport::Endpoint& endpoint, const Program& program,
           std::vector<std::span<float>> units, kernels::StateStore& states,
           const RuntimeOptions& options);

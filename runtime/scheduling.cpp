@@ -23,7 +23,7 @@ bool shift_priority(int by) noexcept {
 }  // namespace
 
 ScopedYield::ScopedYield(bool wanted) noexcept : lowered_(wanted && shift_priority(-1)) {
-  // Yield: a lowered thread goes to the head of its new priority's queue.
+  // Yield explicitly, because a lowered thread goes to the head of its new priority's queue.
   if (lowered_) sched_yield();
 }
 

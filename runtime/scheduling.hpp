@@ -8,12 +8,12 @@ namespace hipress::runtime {
 
 /// Time slice: a thread that runs tasks for longer than this yields its core to threads that move
 /// bytes, which need it only briefly. Otherwise, with few cores, messages would wait until the
-/// codec is idle. Shorter: messages leave sooner, but each by itself, which costs more.
+/// codec is idle. With a shorter slice, messages leave sooner but one by one, which costs more.
 inline constexpr auto kTurn = std::chrono::microseconds(1000);
 
 /// Scope in which a thread of real-time priority yields its core to any other waking thread of its
-/// process. For long computations on few cores: threads that move bytes need a core briefly, but at
-/// once. Ordinary threads share cores anyway, and are not changed.
+/// process. Meant for long computations on few cores: threads that move bytes need a core briefly,
+/// but at once. Has no effect on threads of ordinary priority, which share cores anyway.
 class ScopedYield {
  public:
   explicit ScopedYield(bool wanted) noexcept;
@@ -27,9 +27,9 @@ class ScopedYield {
   bool lowered_ = false;
 };
 
-/// Scope in which a thread of real-time priority has ordinary priority. For long work outside the
-/// measured intervals: the kernel throttles real-time threads, typically for 50 ms, once they have
-/// used a core for most of a second, and its own threads wait for the core until then.
+/// Scope in which a thread of real-time priority has ordinary priority. Meant for long work outside
+/// the measured intervals: the kernel throttles real-time threads, typically for 50 ms, once they
+/// have used a core for most of a second, and its own threads wait for the core until then.
 class Ordinarily {
  public:
   Ordinarily() noexcept;

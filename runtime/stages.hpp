@@ -15,7 +15,7 @@
 
 namespace hipress::runtime {
 
-/// Encodes and Decode of one node for a unit that is sent as factors.
+/// One node's Encodes and Decode of a unit that is sent as factors (low-rank algorithms).
 class StagedUnit {
  public:
   /// Returns a state array of `elements` numbers under a name that is unique per gradient and
@@ -34,14 +34,14 @@ class StagedUnit {
   /// preceding factors. The Decode writes the values decoded from all means.
   void run(const casync::Task& task, std::uint64_t seed, std::uint64_t iteration);
 
-  /// Appends the factors that the last Decode used, of each of the unit's gradients.
+  /// Appends, for each of the unit's gradients, the factors that the last Decode used.
   void collect_factors(std::vector<Factor>& factors) const;
 
   /// Adds the residuals of the unit's gradients to `sums`, which has the unit's elements, and
   /// clears the residuals.
   void take_residuals(std::span<float> sums);
 
-  /// State arrays, each with the elements of the unit that it belongs to.
+  /// The codec's state arrays, each with the range of the unit's elements that it belongs to.
   std::vector<Undo::Encoder> encoders() const;
 
   /// Number of values in use per slice of a stage's factor, since its last Encode.
@@ -54,8 +54,8 @@ class StagedUnit {
     std::int64_t length = 0;  ///< capacity of a slice, in values
     std::int64_t used = 0;    ///< used values of a slice in this step
   };
-  /// One gradient of the unit. Its codec may write to its own factors, while those on the wire are
-  /// still read.
+  /// One gradient of the unit. The codec writes to `factors`, which are separate because those on
+  /// the wire may still be read.
   struct Part {
     std::uint32_t gradient = 0;
     std::int64_t first = 0;  ///< first element in the unit

@@ -15,9 +15,9 @@ namespace hipress::runtime {
 /// Vector clock: number of entries of each stream that are known to be done.
 using StreamClock = std::array<std::uint32_t, kStreams>;
 
-/// Maps the graph's edges to a device: an *entry* of a stream starts when the entries of other
-/// streams that its tasks depend on are done. Omits waits that are implied by the stream's order or
-/// by an earlier wait. Has no locks and reads no clock.
+/// Maps the graph's edges to a device. An *entry* is the work of one or more tasks on a stream. It
+/// starts when the entries of other streams that its tasks depend on are done. Omits waits that are
+/// implied by the stream's order or by an earlier wait. Has no locks and reads no clock.
 class StreamSchedule {
  public:
   StreamSchedule(Device& device, const Program& program);
@@ -39,8 +39,8 @@ class StreamSchedule {
   bool done();
   /// True if the task's entry is done; false if it has no entry.
   bool is_done(std::uint32_t task);
-  /// Completion time, in seconds after the origin, of the last entry that a passed task depends on;
-  /// 0 if it depends on no entry, nullopt while one is not done.
+  /// For a task that pass() was called for: completion time, in seconds after the origin, of the
+  /// last entry that it depends on; 0 if it depends on no entry, nullopt while one is not done.
   std::optional<double> reached_s(std::uint32_t task);
   /// First task of an unfinished entry; kNoIndex if all are done.
   std::uint32_t first_undone();

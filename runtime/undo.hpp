@@ -10,8 +10,8 @@
 namespace hipress::runtime {
 
 /// State of the encoders before the last iteration of every unit, so that an iteration whose
-/// results were not applied can be undone: otherwise residuals would lack values that never
-/// arrived. Costs as much memory as the states, and a copy of a slice's states before each encode.
+/// results were not applied can be undone. Otherwise, residuals would lack values that were sent in
+/// vain. Costs as much memory as the states, and a copy of a slice's states before each encode.
 class Undo {
  public:
   /// State of an encoder of some of a unit's elements.
@@ -24,8 +24,8 @@ class Undo {
     std::int64_t length = 0;  ///< length of each array: `elements`, or set by a staged codec
   };
 
-  /// Adds an encoder, whose state must stay in place, and returns its number; for a known state,
-  /// the existing number.
+  /// Adds an encoder, whose state must stay in place, and returns its number. If that state has
+  /// been added already, returns the existing number.
   std::uint32_t add(const Encoder& encoder);
 
   /// Copies the encoder's states, unless this was done in this iteration already.

@@ -8,7 +8,7 @@ namespace {
 
 using casync::Kind;
 
-/// One part per unit, with its gradients and its factors' messages; Forward is excluded.
+/// Makes one part per unit, with the messages of the unit's factors. Forward is in no part.
 Parts parts_of_units(const Program& program) {
   const casync::Layout& layout = program.layout();
   Parts parts{{}, static_cast<std::uint32_t>(layout.units.size())};
@@ -71,7 +71,7 @@ std::uint32_t UnitRuntime::wait_for_unit() {
   transport::Exchange& exchange = *part(unit).exchange;
   finish(exchange);
   // Post receives before the next gradients are known: a begin record would wait behind longer
-  // messages of other units. Early messages go into buffers, as results depend on this rank's part.
+  // messages of other units. Early messages only fill buffers: means need this rank's part first.
   exchange.post();
   const std::lock_guard lock(mutex_);
   --under_way_;

@@ -21,8 +21,7 @@ namespace hipress::runtime {
 /// Program::collectives(), repeatedly.
 class UnitRuntime : private HostRuntime {
  public:
-  /// Arguments as for Runtime. Throws std::invalid_argument if a batch holds tasks of several
-  /// units.
+  /// As for Runtime. Also throws std::invalid_argument if a batch holds tasks of several units.
   UnitRuntime(transport::Endpoint& endpoint, const Program& program,
               std::vector<std::span<float>> units, kernels::StateStore& states,
               const RuntimeOptions& options);

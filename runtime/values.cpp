@@ -11,8 +11,8 @@
 namespace hipress::runtime {
 namespace {
 
-/// Numbers cast at a time, in memory aligned for codecs. A tile stays in the L1 cache between the
-/// cast and the copy.
+/// Number of values that are cast at a time, in a *tile*. A tile is aligned for codecs, and stays
+/// in the L1 cache between the cast and the copy.
 constexpr std::size_t kTile = 4096;
 struct alignas(64) Tile {
   std::byte codes[kTile * 2];

@@ -3,10 +3,10 @@
 root), it first does so on a network of 1 Gbit/s made of network namespaces. There it compares the plan that hipress-plan finds with
 PyTorch's DDP and its hooks. Then it does so over loopback.
 
-Prints a table with the interval of each prediction, which also says whether the measured time lies in it. Writes into the output
-folder: profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png.
-Leaves out rows that would not end within its time budget, and lists them. Exit status 1 if a tool fails or a synchronised gradient
-does not verify, 2 if the request is wrong.
+Prints a table with the interval of each prediction, and whether the measured time lies in it. Writes into the output folder:
+profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Leaves out
+rows that would not end within its time budget, and lists them. Exit status 1 if a tool fails or a synchronised gradient does not
+verify, 2 if the request is wrong.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from hipress._style import into_files, save  # noqa: E402  (through the path tha
 from hipress._timeline_picture import timeline  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-#: Algorithms that hipress-plan chooses from: its default.
+#: Algorithms from which hipress-plan chooses by default.
 ALGORITHMS = "int8block,fp16"
 #: Algorithms to profile: those of the plan, and that of a DDP hook.
 PROFILED = f"{ALGORITHMS},powersgd"
@@ -42,12 +42,14 @@ TITLES = {PLANNED: "the plan found", "none": "no compression", "ddp": "PyTorch D
           "ddp_powersgd": "DDP, PowerSGD hook"}
 
 LOOPBACK, LOOPBACK_PLANS = "loopback", (PLANNED, "none")
-#: Topology over loopback of plans that hipress-plan did not make.
+#: Topology of plans over loopback that hipress-plan did not make.
 LOOPBACK_TOPOLOGY = "ring"
-#: Network of known speed: Mbit/s each way of every host, and number of hosts, whose links are measured in half a minute.
+#: Network of known speed: Mbit/s of every host in each direction, and number of hosts. With two hosts, links are measured in half a
+#: minute.
 NETWORK_MBITS, NETWORK_NODES = 1000, 2
 NETWORK_NAME, NETWORK_PLANS = "1 Gbit/s", (PLANNED, "ddp", "ddp_fp16", "ddp_powersgd")
-#: Size of the scaled model's gradients on that network, in bytes, about a second without compression. Its times are scaled alike.
+#: Size of the scaled model's gradients on that network, in bytes: about a second without compression. Its times are scaled by the
+#: same factor.
 NETWORK_BYTES = 100e6
 #: Memory to touch before anything is timed, so that the host has provided it: largest size in GiB, size of a piece in bytes, and
 #: time limit in seconds.
@@ -131,7 +133,8 @@ class Progress:
     scaled by the slowness of the finished steps, and at most the rest of the budget."""
 
     BUDGET_S = 140
-    #: Times of finished steps, in seconds, from which on the slowness is estimated: that of a slower machine, and that of a faster.
+    #: Time that finished steps must have taken, in seconds, before the slowness is estimated: on a slower machine, and on a faster
+    #: one.
     SOME_S, ENOUGH_S = 4, 20
     WARMING_S, PROFILE_S, PLAN_S, ROW_S, LINKS_S, NETWORK_ROW_S = 4, 28, 4, 8, 35, 5
 

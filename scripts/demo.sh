@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# The main job on this machine: sets up, builds the tools into build/release, then measures this machine, plans,
-# predicts and really synchronises VGG19's gradients between four ranks, and lays prediction and measurement side
-# by side. Results go to build/demo. Exit status 0 only if every synchronised gradient verified. Works from any folder;
-# files named in the arguments, which go to demo.py, are seen from there.
+# Runs the main job on this machine: sets up, builds the tools into build/release, then measures this machine, plans, synchronises
+# VGG19's gradients between four ranks, and compares predicted with measured times. Results go to build/demo. Exit status 0 only if
+# every synchronised gradient verified. Arguments go to demo.py; files in them are relative to the current folder.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

@@ -3,8 +3,8 @@
 #   scripts/docs.sh [--tools FOLDER]          the site, in build/docs/site; a dead link is an error
 #   scripts/docs.sh --serve                   serves it on http://127.0.0.1:8000, with search
 #   scripts/docs.sh --man [--tools FOLDER]    man pages and completions for bash, zsh and fish, in build/docs/share
-# The pages of reference are written from the tools in build/release/bin, or in FOLDER. MkDocs comes from PyPI into
-# build/docs-venv, in the versions of docs/requirements.txt; where PyPI cannot be reached it says `skipped: …` and exits with 0.
+# Reference pages are written from the tools in build/release/bin, or in FOLDER. MkDocs comes from PyPI into build/docs-venv, in the
+# versions of docs/requirements.txt. If PyPI cannot be reached, the script prints `skipped: …` and exits with 0.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"

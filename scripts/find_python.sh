@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of a python3, one that has matplotlib if there is any. Debian's own is asked first: another
-# python3 earlier on the PATH often lacks Debian's packages. Exit status 1 if there is no python3 at all.
+# Prints the path of a python3, if possible one that has matplotlib. Debian's own is tried first: another python3 earlier on the
+# PATH often lacks Debian's packages. Exit status 1 if there is no python3 at all.
 set -euo pipefail
 
 candidates=(/usr/bin/python3 "$(command -v python3 || true)")

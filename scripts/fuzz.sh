@@ -3,7 +3,8 @@
 # tests/corpus.tar.gz. HIPRESS_WERROR=ON makes warnings errors.
 #   scripts/fuzz.sh [SECONDS [NAME...]]     10 seconds each of greeting, records, redis, trace, chakra_graph and compll
 #   scripts/fuzz.sh --keep [SECONDS [NAME...]]   and keeps the inputs that reach more code in tests/corpus.tar.gz
-# decode and files are built of more, and only if they are named. What a program finds is left in build/fuzz/found.
+# The fuzzers decode and files need more of the project, and are built only if they are named. Findings are left in
+# build/fuzz/found.
 # Exit status: 0 nothing was found; 1 something was, or it does not build; 2 the request is wrong; 3 skipped, with the reason.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -47,11 +48,11 @@ echo "fuzz: built in $((SECONDS - began)) s"
 corpus=$probe/corpus
 mkdir -p "$corpus" build/fuzz/found
 [[ ! -e tests/corpus.tar.gz ]] || tar -xzf tests/corpus.tar.gz -C "$corpus"
-# run NAME: one program; other inputs are sources and data of the project.
+# run NAME: runs one fuzzer. Besides the kept inputs, it begins with sources and data of the project.
 run() {
   local name=$1 inputs=("$corpus/$1") program
   mkdir -p "${inputs[0]}"
-  if [[ $name == trace ]]; then  # after a byte that says how a trace is cut into pieces
+  if [[ $name == trace ]]; then  # the first byte says how the trace is cut into pieces
     find tests/data/traces -type f -size -8k | while read -r trace; do
       { printf 1 && cat "$trace"; } >"${inputs[0]}/$(basename "$trace")"
     done

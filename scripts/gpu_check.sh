@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Checks and measures on a machine with a GPU what cannot be seen without one, from a build, as bin/hipress-gpu-check of
-# the bundle, or as run.sh of scripts/gpu_kit.sh. Steps run in the order of what they are worth, each within its own
-# limit of time; none stops the next. After every step the JSON holds all steps so far; at the end comes a table.
+# Runs the checks and measurements that need a GPU: from a build, as bin/hipress-gpu-check of the bundle, or as run.sh of
+# scripts/gpu_kit.sh. The most valuable steps come first. Each has a time limit, and a failed step does not stop the next one. After
+# every step, the JSON holds all steps so far; a table is printed at the end.
 #   scripts/gpu_check.sh [--minutes 9] [--only STEP,STEP] [--output gpu_check.out] [--json FILE] [--build build/cuda]
 #                        [--dry-run] [--list]
-# --dry-run takes the same steps without a GPU: kernels under emulation, ranks on the CPU, the rows of a GPU from a device
-# that the host plays. Its figures mean nothing.
-# Exit status: 0 all steps passed; 1 a step failed; 2 the request is wrong; 3 none failed, but some were skipped (for
-# want of a GPU, of a program, or of time), each with its reason.
+# --dry-run takes the same steps without a GPU: kernels run under emulation, ranks on the CPU, and the host simulates the device for
+# rows that need one. Its figures mean nothing.
+# Exit status: 0 all steps passed; 1 a step failed; 2 the request is wrong; 3 none failed, but some were skipped (for lack of a GPU,
+# a program or time), each with its reason.
 set -euo pipefail
-# Where CUDA shows no GPU, tests that need one fail instead of passing unrun.
+# If CUDA shows no GPU, tests that need one fail instead of being skipped.
 export HIPRESS_REQUIRE_GPU=1
 self=$(readlink -f "${BASH_SOURCE[0]}")
 root=$(dirname "$(dirname "$self")")
 
-# Name, limit in seconds, the programs without which it is skipped, what it shows. Each is the function step_NAME: its
-# output is the log, `detail` says in a line what came out, `metric NAME NUMBER` gives figures; it fails by a status
-# other than 0. The most valuable steps come first.
+# Steps: name, time limit in seconds, the programs without which it is skipped, and what it shows. A step is the function step_NAME.
+# Its output is the log, `detail` sets its result in one line, and `metric NAME NUMBER` adds a figure. It fails by a status other
+# than 0. The most valuable steps come first.
 steps=(
   "device|20|hipress-exec|the GPU, its driver, and what else the machine has"
   "bits|90|test_kernels|messages, states and values from the GPU have the CPU's bits"
@@ -39,11 +39,11 @@ algorithm=onebit
 iterations=10
 # Largest |predicted - measured| / measured of the thread ranks' iteration time.
 most_error=0.10
-# Least share of what the memory's bandwidth allows that an encode or decode of 2^24 or more elements reaches, and the
-# most that is not a cache's, nor a wrong clock's.
+# Limits for an encode or decode of 2^24 or more elements: its speed as a share of what the memory bandwidth allows. A larger share
+# than the second limit shows a cache or a wrong clock.
 least_of_ceiling=0.80
 most_of_ceiling=1.05
-# Microseconds that a task may take beyond kernels and bytes.
+# Largest time of a task in microseconds, besides its kernels and transfers.
 most_overhead_us=20
 device=cuda
 # Sizes of bench_codecs on a GPU.
@@ -110,7 +110,7 @@ parse() {
   if [[ -n $minutes ]]; then ends=$(awk "BEGIN { printf \"%d\", $(now) + 60 * $minutes }"); fi
 }
 
-# The same steps, on the CPU and with little to do.
+# Sets the same steps to run on the CPU, with little work.
 plan_dry_run() {
   dry_run=1
   device=cpu
@@ -123,7 +123,7 @@ plan_dry_run() {
 
 now() { echo "${EPOCHREALTIME%[.,]*}"; }
 
-# Puts the programs on the PATH: beside this file in a bundle, else in a build folder.
+# Puts the programs on the PATH: those beside this file in a bundle, otherwise those of a build folder.
 find_programs() {
   local folder=$root/bin
   package=$root/share/hipress/python libraries=$root/lib/hipress script=$root/share/hipress/gpu_steps.py
@@ -136,7 +136,7 @@ find_programs() {
   fi
   export PATH=$folder:$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
   python=$(find_python || true)
-  # NCCL and NVRTC may be there as parts of PyTorch's wheels alone.
+  # NCCL and NVRTC may be installed only as parts of PyTorch's wheels.
   local wheels=""
   if [[ -n $python ]]; then wheels=$("$python" -c "$print_library_folders" 2>/dev/null || true); fi
   export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}${LD_LIBRARY_PATH:+${wheels:+:}}$wheels
@@ -144,7 +144,7 @@ find_programs() {
 print_library_folders='import glob, os, nvidia; print(":".join(sorted(
   folder for path in nvidia.__path__ for folder in glob.glob(os.path.join(path, "*", "lib")))))'
 
-# The first python3 that has PyTorch, else the first.
+# Prints the first python3 that has PyTorch; if none has it, the first one.
 find_python() {
   local candidate
   for candidate in $(type -aP python3) /usr/bin/python3; do
@@ -156,7 +156,7 @@ find_python() {
   command -v python3
 }
 
-# Sets `lacking` to why a step that needs these programs cannot run; empty if it can.
+# Sets `lacking` to the reason for which a step that needs these programs cannot run; empty if it can.
 find_lacking() {
   lacking=""
   local program
@@ -175,7 +175,7 @@ find_lacking() {
 
 gpu_name() { nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true; }
 
-# run_step NAME LIMIT NEEDS WHAT: a row of the table and of `records`.
+# run_step NAME LIMIT NEEDS WHAT: runs a step, prints its row, and adds it to `records`.
 run_step() {
   local name=$1 limit=$2 what=$4 status=0 result outcome started=$EPOCHREALTIME seconds
   work=$output/$name
@@ -191,7 +191,7 @@ run_step() {
     status=$skipped_status
     echo "$lacking" >"$work/detail"
   else
-    # Not behind `||`, where bash would let the step go on after what fails.
+    # `run_limited … || status=$?` would not do: bash would then ignore `set -e` within the step.
     set +e
     run_limited "$name" "$limit"
     status=$?
@@ -212,8 +212,8 @@ run_step() {
 }
 results=() ran=()
 
-# run_limited NAME LIMIT: runs the step as a process group of its own and ends all of the group when the step is over or
-# its time is. Returns the step's status, or late_status.
+# run_limited NAME LIMIT: runs the step as a process group of its own. Ends the whole group when the step is over or its time has
+# run out. Returns the step's status, or late_status.
 run_limited() {
   local status=0 step timer
   set -m
@@ -230,7 +230,7 @@ run_limited() {
   wait -n "$step" "$timer" 2>/dev/null || status=$?
   if kill -0 "$step" 2>/dev/null; then
     status=$late_status
-    # Gently first: who is told can say why it has not ended.
+    # SIGTERM comes first, so that a process can still report why it has not ended.
     kill -TERM -- "-$step" 2>/dev/null || true
     kill -CONT -- "-$step" 2>/dev/null || true
     local try
@@ -248,7 +248,7 @@ run_limited() {
 
 end_group() { kill -KILL -- "-$1" 2>/dev/null || true; }
 
-# What the step said of itself; of one that failed without a word, the end of its log.
+# Prints the step's `detail`; for a step that failed without one, the last line of its log.
 outcome() {
   if [[ -s $work/detail ]]; then
     cat "$work/detail"
@@ -259,13 +259,13 @@ outcome() {
 
 detail() { echo "$*" >"$work/detail"; }
 metric() { printf '%s: %s\n' "$(quote "$1")" "$2" >>"$work/metrics"; }
-# What is no number, as of a tool that was killed, is null.
+# Prints the metrics as members of a JSON object. Values that are no numbers, such as those of a killed tool, become null.
 metrics() {
   [[ ! -s $work/metrics ]] || sed -E '/: -?[0-9]+([.][0-9]*)?(e[-+]?[0-9]+)?$/! s/^("[^"]*"):.*/\1: null/' "$work/metrics" |
     paste -s -d ,
 }
 
-# A JSON string.
+# Prints a text as a JSON string.
 quote() {
   local text=${1//\\/\\\\}
   text=${text//\"/\\\"}
@@ -288,7 +288,7 @@ write_json() {
   mv "$temporary" "$json"
 }
 
-# Figures of all steps that ran; of codecs, GB/s of gradient and the share of what memory allows, by size.
+# Prints the figures of all steps that ran. For codecs these are, by size, GB/s of gradient and the share of what memory allows.
 print_table() {
   local name
   for name in "${ran[@]}"; do
@@ -312,7 +312,7 @@ print_codecs() {
        END { for (i = 1; i <= cases; ++i) printf "  %-22s%s\n", order[i], line[order[i]] }' "$output/codecs/rows.txt"
 }
 
-# field NAME FILE: the number or truth value of that name in a tool's JSON.
+# field NAME FILE: prints the number or truth value of that name in a tool's JSON.
 field() { tr -d '\n ' <"$2" | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d : -f 2; }
 
 # ------------------------------------------------------------------------------------------ what the machine has
@@ -329,7 +329,7 @@ step_device() {
   detail "${gpu:-no GPU}; beside it:${have:- nothing that is used}"
 }
 
-# python_step STEP [argument...]: gpu_steps.py with the package and the library of this bundle or build.
+# python_step STEP [argument...]: runs gpu_steps.py with the package and the library of this bundle or build.
 python_step() {
   PYTHONPATH=$package HIPRESS_LIBRARY=$libraries/libhipress.so \
     LD_LIBRARY_PATH=$libraries:$libraries/ibverbs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$python" -B "$script" "$@"
@@ -337,7 +337,7 @@ python_step() {
 
 # ------------------------------------------------------------------------------------------ tests
 
-# Sets the step's detail to how many test cases each program passed, and what they skipped.
+# Sets the step's detail to the number of test cases that each program passed, and to the skipped ones.
 count_tests() {
   local skipped
   detail "$(grep -oE 'All tests passed \(.*\)|test cases: .*' "$work/log" | paste -s -d ';')"
@@ -345,7 +345,7 @@ count_tests() {
   [[ -z $skipped ]] || detail "$(cat "$work/detail"); $skipped"
 }
 
-# run_tests PROGRAM TESTS. Catch2 takes a star at a pattern's beginning and end alone.
+# run_tests PROGRAM TESTS: runs the test cases of a pattern. Catch2 only takes stars at a pattern's beginning and end.
 run_tests() {
   "$1" "$2" --warn NoTests || failed=1
   count_tests
@@ -369,7 +369,7 @@ step_tests() {
   return $failed
 }
 
-# sanitize TOOL PROGRAM TESTS: the tests under compute-sanitizer, whose finding fails the step.
+# sanitize TOOL PROGRAM TESTS: runs the tests under compute-sanitizer; a finding fails the step.
 sanitize() {
   compute-sanitizer --tool "$1" --target-processes all --error-exitcode 1 "$(command -v "$2")" "$3" --warn NoTests ||
     failed=1
@@ -383,7 +383,7 @@ step_memcheck() {
 }
 step_racecheck() {
   local failed=0
-  # Quantisers, casts and graddrop; then dgc, whose states make other kernels.
+  # These are quantisers, casts and graddrop; then dgc, whose states need other kernels.
   sanitize racecheck test_kernels "special inputs*"
   sanitize racecheck test_kernels "states of sparsifiers*"
   return $failed
@@ -391,7 +391,7 @@ step_racecheck() {
 
 # ------------------------------------------------------------------------------------------ kernels
 
-# bench_rows NAME [option...]: rows of bench_codecs in NAME.json, and as text in NAME.txt: case, metric, value,
+# bench_rows NAME [option...]: writes rows of bench_codecs into NAME.json, and as text into NAME.txt: case, metric, value,
 # reference's name, reference, ratio.
 bench_rows() {
   local name=$1 status=0
@@ -401,11 +401,11 @@ bench_rows() {
   return "$status"
 }
 
-# What it has measured counts even when it fails or its time is over, since rows are written as they come.
+# Measured rows count even if the step fails or its time runs out, because each is written at once.
 step_codecs() {
   local failed=0
   bench_rows rows --only 2^ || failed=1
-  # A row beside the floor gives the rate and the share.
+  # A row that is compared with the floor (the least memory traffic) gives the rate and its share of the floor.
   awk '$4 == "traffic_floor" { printf "\"%s.GBps\": %s\n\"%s.of_floor\": %s\n", $1, $3, $1, $6 }
        $1 ~ /^copy/ { printf "\"%s.GBps\": %s\n", $1, $3 }' "$work/rows.txt" >>"$work/metrics"
   awk -v least="$least_of_ceiling" -v most="$most_of_ceiling" -v dry="$dry_run" '
@@ -445,7 +445,7 @@ step_overlap() {
 step_step() {
   local worst
   bench_rows rows --only step.
-  # Rows of a case: simulated beside measured; then simulated as if nothing slowed anything.
+  # A case has two rows: one compares simulation and measurement; the other is a simulation without slowdowns.
   awk '$4 == "measured" { name = substr($1, 6)
          printf "\"%s.predicted_ms\": %s\n\"%s.measured_ms\": %s\n\"%s.relative_error\": %.4f\n", name, $3, name, $5, name, $6 - 1 }
        $4 == "measured_unslowed" { printf "\"%s.unslowed_error\": %.4f\n", substr($1, 6), $6 - 1 }' \
@@ -455,7 +455,7 @@ step_step() {
   [[ -s $work/metrics ]] && { [[ -n $dry_run ]] || awk "BEGIN { exit !($worst <= $most_error) }"; }
 }
 
-# The three cases of the codecs' step that are farthest from the floor, each under ncu.
+# Runs the three cases of the step `codecs` that are farthest from the floor, each under ncu.
 step_counters() {
   local case failed=0
   local rows=$output/codecs/rows.txt
@@ -465,7 +465,7 @@ step_counters() {
     ncu --target-processes all --csv --metrics dram__bytes.sum,gpu__time_duration.sum --launch-skip 20 --launch-count 20 \
       "$(command -v bench_codecs)" --device cuda --elements 16777216 --bursts 1 --only "$case" >"$work/$case.csv" ||
       { failed=1; continue; }
-    # Columns of ncu's table: …, metric's name, its unit, its value.
+    # The last columns of ncu's table are the metric's name, unit and value.
     awk -F'","' -v case="$case" '/dram__bytes.sum/ { gsub(/[",]/, "", $NF); sum += $NF; unit = $(NF - 1); ++n }
       END { if (n) printf "\"%s.dram_%s_per_kernel\": %.6g\n", case, unit, sum / n }' "$work/$case.csv" >>"$work/metrics"
   done
@@ -475,7 +475,7 @@ step_counters() {
 
 # ------------------------------------------------------------------------------------------ ranks
 
-# NCCL refuses two ranks on one GPU unless they seem to be on different hosts; timings then mean nothing.
+# NCCL refuses two ranks on one GPU unless they seem to be on different hosts. Their times mean nothing then.
 start_process_rank() {
   local transport=nccl
   [[ -z $dry_run ]] || transport=tcp
@@ -502,7 +502,8 @@ step_nccl() {
   detail "$ranks ranks verified: ring and ps, none and all; allreduce"
 }
 
-# thread_replay NAME [argument...]: hipress-exec with thread ranks, its report in NAME.json; fails if not verified.
+# thread_replay NAME [argument...]: runs hipress-exec with thread ranks, and writes its report into NAME.json. Fails if values do
+# not verify.
 thread_replay() {
   local name=$1
   shift
@@ -543,14 +544,14 @@ step_predict() {
 
 # ------------------------------------------------------------------------------------------ PyTorch
 
-# What gpu_steps.py prints: lines `metric NAME NUMBER`, and one `detail TEXT`.
+# gpu_steps.py prints lines `metric NAME NUMBER`, and one `detail TEXT`.
 step_pytorch() {
   local status=0 name value imported=""
   python_step ddp --device "$device" --output "$work" >"$work/said" || status=$?
   while read -r name value; do metric "$name" "$value"; done < <(sed -n 's/^metric //p' "$work/said")
   if [[ $status -eq 0 ]]; then
     hipress-import "$work/trace.json" --output "$work/model.yaml" --json >"$work/import.json" || status=$?
-    # 3: it was read, and does not tell enough for a model, as traces of older PyTorch do not.
+    # Status 3: the trace was read, but has too little for a model, as traces of older PyTorch have.
     if [[ $status -eq 0 || $status -eq 3 ]]; then
       imported="trace imported$([[ $status -eq 0 ]] || echo ", sizes unknown")"
       status=0

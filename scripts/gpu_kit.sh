@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Packs what checks and measures a machine with a GPU into one archive that needs nothing there but the driver: the tools over
-# one shared library, with kernels for one generation alone; tests, benchmarks, models, the Python package; run.sh. What the
-# machine has besides (PyTorch, nvcc, ncu, compute-sanitizer, NCCL) is used.
+# Packs the programs that check and measure a machine with a GPU into one archive. It holds the tools with one shared library and
+# kernels for one generation of GPUs, tests, benchmarks, models, the Python package, and run.sh. The machine needs only the driver;
+# PyTorch, nvcc, ncu, compute-sanitizer and NCCL are used if it has them.
 #   scripts/gpu_kit.sh [--arch 90] [--output gpu_kit.tar.zst] [--build build/gpu_kit]
-# There: tar --zstd -xf gpu_kit.tar.zst && gpu_kit/run.sh --minutes 9
+# On that machine: tar --zstd -xf gpu_kit.tar.zst && gpu_kit/run.sh --minutes 9
 # Exit status: 0 packed; 1 it did not build, or is larger than 60 MiB; 2 the request is wrong.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -30,7 +30,7 @@ done
 output=$(realpath -m -- "$output")
 [[ ! -d $output && -w $(dirname "$output") ]] || refuse "--output: $output cannot be written; choose a file in a folder that exists"
 
-# What CMake and the compilers say goes to stderr: stdout has the result.
+# Output of CMake and the compilers goes to stderr, because stdout has the result.
 "$root/scripts/setup.sh" --no-launch >&2
 command -v zstd >/dev/null || refuse "no zstd here; install the Debian package zstd"
 command -v nvcc >/dev/null || [[ -n ${CUDACXX:-} || -x /usr/local/cuda/bin/nvcc ]] ||

@@ -50,13 +50,13 @@ def dense(torch):
 
 
 def many(torch):
-    """Makes a model with SMALL_GRADIENTS gradients of 256 elements each and next to no work."""
+    """Makes a model with SMALL_GRADIENTS gradients of 256 elements each and hardly any computation."""
     torch.manual_seed(0)
     return torch.nn.Sequential(*(torch.nn.Linear(16, 16, bias=False) for _ in range(SMALL_GRADIENTS)))
 
 
 def train(torch, ddp, device, steps, rank, width) -> list:
-    """Trains, and returns the seconds of each step. A rank's data are the same under every way to average."""
+    """Trains, and returns the seconds of each step. A rank's data do not depend on how gradients are averaged."""
     generator = torch.Generator().manual_seed(1 + rank)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01)
     loss_of = torch.nn.MSELoss()

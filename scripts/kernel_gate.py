@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Checks the compiled code of all CUDA kernels, for A100, H100 and B200, where there is no GPU (docs/gpu.md).
+"""Checks the compiled code of all CUDA kernels for A100, H100 and B200, without a GPU (docs/gpu.md).
 
-    scripts/kernel_gate.py              fails where a kernel's code is not as its row says
+    scripts/kernel_gate.py              fails if a kernel's code differs from its row
     scripts/kernel_gate.py --write      the same, and writes the tables of docs/gpu.md
     scripts/kernel_gate.py --list       one line per kernel, its arguments and its generation
 
-It reads the objects of --build (default build/release). What that build has not compiled is compiled from its PTX, which takes
-minutes the first time; the folder kernel_gate in the build keeps it. Rows are in scripts/gate/rows.py.
+It reads the objects of --build (default build/release). Kernels that the build has not compiled are compiled from its PTX. That
+takes minutes the first time; the folder kernel_gate in the build keeps them. Rows are in scripts/gate/rows.py.
 
-Exit status: 0 all is as the rows say; 1 something is not; 2 the request is wrong; 3 skipped, with the reason."""
+Exit status: 0 all kernels agree with their rows; 1 one does not; 2 the request is wrong; 3 skipped, with the reason."""
 
 import argparse
 import pathlib
@@ -24,7 +24,8 @@ TOLERANCE = 0.05
 
 
 def estimates(root: pathlib.Path = ROOT) -> dict[str, float]:
-    """Bytes per element that profiles are estimated from, by algorithm and direction: tables of the registry and of the costs."""
+    """Bytes per element from which profiles are estimated, by algorithm and direction, as in the tables of kernels/registry and
+    costs."""
     registry = (root / "kernels/registry/registry.cpp").read_text(encoding="utf-8")
     found = {}
     for name, encode, _, add in re.findall(r"ROW\((\w+), \d+, HIPRESS_TRAFFIC\(([\d.]+), ([\d.]+), ([\d.]+),", registry):
@@ -52,7 +53,7 @@ def faults_of_kernel(kernel: cubins.Measured, row: rows.Row, occupancy: int) -> 
 
 
 def counted(traffic: rows.Traffic, kernels: list[cubins.Measured]) -> dict[int, float]:
-    """Bytes per element by generation, summed over the passes that a generation has all of."""
+    """Bytes per element by generation, summed over all passes. Generations that lack the kernel of a pass are left out."""
     key = f"{traffic.algorithm} {traffic.direction}"
     sums = {}
     for generation in sorted({kernel.generation for kernel in kernels}):
@@ -65,7 +66,7 @@ def counted(traffic: rows.Traffic, kernels: list[cubins.Measured]) -> dict[int, 
 
 def faults(kernels: list[cubins.Measured], occupancies: list[int], table: tuple[rows.Row, ...] = rows.ROWS,
            traffic: tuple[rows.Traffic, ...] = rows.TRAFFIC, estimated: dict[str, float] | None = None) -> list[str]:
-    """Everything that is not as the rows say."""
+    """Sentences about kernels that differ from their rows, and about rows without a kernel."""
     estimated = estimates() if estimated is None else estimated
     by_name = {row.name: row for row in table}
     found = [f"{row.name}: occupancy below 50 % or local memory, but its row has no reason" for row in table
@@ -94,7 +95,8 @@ def range_of(values: list[int]) -> str:
 
 
 def tables(kernels: list[cubins.Measured], occupancies: list[int]) -> str:
-    """The tables of docs/gpu.md: a row per kernel, over its arguments and the generations, and a row per count."""
+    """The tables of docs/gpu.md. A row has the figures of one kernel, as ranges over its template arguments and the generations, or
+    one count of bytes."""
     lines = [f"Compiled by CUDA {cubins.nvcc_version()} for " + ", ".join(f"sm_{each}" for each in cubins.GENERATIONS) + ".", "",
              "| kernel | in | registers | local bytes | shared bytes | barriers | occupancy, % | widest load, store, bits |",
              "|---|---|---|---|---|---|---|---|"]
@@ -124,7 +126,7 @@ def tables(kernels: list[cubins.Measured], occupancies: list[int]) -> str:
 
 
 def parts_of(page: str) -> tuple[str, str, str]:
-    """A page before, in and after its tables."""
+    """Parts of a page: before its tables, the tables, and after them."""
     before, _, rest = page.partition(BEGIN)
     within, _, after = rest.partition(END)
     return before + BEGIN, within, END + after

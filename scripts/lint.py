@@ -39,7 +39,7 @@ class Skipped(Exception):
 
 
 def tool(name: str) -> str:
-    """Path of a program of version VERSION; other versions have other rules. Raises Skipped if it is missing."""
+    """Path of a program of version VERSION, because rules differ between versions. Raises Skipped if it is missing."""
     for candidate in (f"{name}-{VERSION}", name):
         path = shutil.which(candidate)
         if path and f"version {VERSION}." in subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout:
@@ -101,7 +101,8 @@ def commands(build: pathlib.Path) -> dict[pathlib.Path, dict]:
 
 
 def through(files: list[pathlib.Path], compiled: dict[pathlib.Path, dict]) -> list[pathlib.Path]:
-    """Compiled sources that cover the files: themselves, or for a file that is not compiled, a source that includes it directly."""
+    """Compiled sources that cover the files: the files themselves, or, for a file that is not compiled, a source that includes it
+    directly."""
     sources = {file for file in files if file in compiled}
     including: dict[str, list[pathlib.Path]] = {}
     if any(file not in compiled for file in files):

@@ -1,4 +1,4 @@
-"""Types of options for argparse, which refuses other values with exit status 2 before anything runs."""
+"""Types of options for argparse. argparse refuses invalid values with exit status 2, before anything runs."""
 
 import argparse
 import math

@@ -22,7 +22,7 @@ WIDTH = 132
 #: Result of each function, and its positional argument, if any.
 FUNCTIONS = {"plan": ("Plan", "input"), "simulate": ("Simulation", "input"), "sweep": ("Sweep", "spec"),
              "replay": ("Replay", "input"), "profile": ("Profile", ""), "import_trace": ("Trace", "trace")}
-#: Functions that report progress.
+#: Functions that take `progress`, because their requests report progress.
 PROGRESS = {"plan", "sweep", "replay"}
 #: Fields that are not arguments, with their constant values: the page is for save_html().
 ALWAYS: Dict[str, Dict[str, Any]] = {"plan": {"page": True}}
@@ -55,7 +55,7 @@ def annotation(field: Dict[str, Any], required: bool) -> str:
 
 
 def described(name: str, field: Dict[str, Any], column: int) -> str:
-    """Lines of a docstring about an argument."""
+    """Lines of a docstring that describe an argument."""
     text = field["description"]
     if "default" in field and field["default"] is not False:
         text += f" [{field['default']}]"

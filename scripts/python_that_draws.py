@@ -1,4 +1,4 @@
-"""Search for a python3 that has matplotlib, for the scripts that draw."""
+"""Finds a python3 that has matplotlib, for the scripts that draw."""
 
 import contextlib
 import importlib.util

@@ -6,8 +6,8 @@
 A file of collectives has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in
 machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone. Errors
 for sizes of at least 1 MiB are summarised by table. Tables to which constants were fitted are printed apart from the others. A file
-of steps (published_steps.py lists the columns) has rows that calibrate a job's computation. hipress-sim predicts the others, once
-with that computation and once from arithmetic alone. Exit status 1 if the tool fails, 2 if the request is wrong.
+of steps (published_steps.py lists the columns) has rows that calibrate a job's computation. hipress-sim predicts its other rows,
+once with that computation and once from arithmetic alone. Exit status 1 if the tool fails, 2 if the request is wrong.
 """
 
 import argparse

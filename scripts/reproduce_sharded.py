@@ -22,7 +22,8 @@ from whole_file import Unwritable, require_writable, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-#: Operations per parameter and token, as Megatron-DeepSpeed counts them: forward 2, backward 4, recomputed forward 2.
+#: Operations per parameter and token, as Megatron-DeepSpeed counts them: 2 for forward, 4 for backward, 2 for the recomputed
+#: forward.
 OPERATIONS = 8
 
 #: Share of the line rate that an all-gather of 4 MB or more reaches (figures published with nccl-tests).
@@ -57,7 +58,8 @@ CALIBRATED = PUBLISHED[-1]
 #: Least and largest speed-up in the blog's text at 400 Gbit/s, by tokens. Its figure shows more (DeepSpeed's issue 6781).
 TEXT = {1024: (1.28, 1.36), 2048: (1.24, 1.29)}
 
-#: Options of the schedule: gathers and reductions in turn with computation, as in the published jobs, and in the order of FSDP2.
+#: Options of the schedule. IN_TURN: gathers and reductions take turns with computation, as in the published jobs. AHEAD: the order
+#: of FSDP2.
 IN_TURN, AHEAD = "in_flight=1, prefetch=none", ""
 
 #: Case of FSDP's paper (PVLDB 16, 2023) in which backward prefetch gains about 18 %: GPT-175B on A100. Hosts have 8 GPUs and

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Builds the commit checked out twice, in folders of different names, one after the other, by one compiler at a time and by two,
-# and compares the results to the bit. The second build uses no ccache. KINDs are rows of the table below.
+# Builds the commit that is checked out twice, one build after the other, and compares the results bit by bit. The folders have
+# different names; the first build runs one job at a time, the second two, without ccache. A KIND is one of the functions below.
 #   scripts/reproducible.sh [--keep FOLDER] [KIND...]        default: tools
-# Exit status: 0 equal; 1 they differ (diffoscope, where installed, says in what), or did not build; 2 the request is wrong.
+# Exit status: 0 equal; 1 they differ (diffoscope, if installed, shows how), or a build failed; 2 the request is wrong.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-configure() {  # the build that packages are made of
+configure() {  # configures the build from which packages are made
   cmake -S . -B build/package -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
     -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 -DHIPRESS_PACKAGE=ON -DHIPRESS_ONE_LIBRARY=ON -DHIPRESS_TESTS=OFF -DHIPRESS_BENCHMARKS=OFF \
     -DHIPRESS_CUDA=OFF >&2
 }
-# Each runs in a source tree, and leaves what is compared in results/; $1 is the number of jobs.
+# Each of these functions runs in a source tree, and leaves the files to compare in results/; $1 is the number of jobs.
 compll() { configure && cmake --build build/package -j "$1" --target hipress-compll >&2 && cp build/package/bin/hipress-compll results; }
 tools() {
   configure && cmake --build build/package -j "$1" >&2
@@ -45,14 +45,14 @@ mkdir -p "$work"
 work=$(realpath "$work")
 [[ -n $keep ]] || trap 'rm -rf "$work"' EXIT
 
-# build TREE JOBS: the commit in a folder, and its results.
+# build TREE JOBS: unpacks the commit into a folder, and makes its results.
 build() {
   mkdir -p "$1/results"
   git -C "$root" archive HEAD | tar -x -C "$1"
   cd "$1"
   for kind in "${kinds[@]}"; do "$kind" "$2" || { echo "reproducible: $kind was not built" >&2; return 1; }; done
 }
-# With a folder that stays the compiler is not run again for what is there.
+# With --keep, a further run does not compile again what the folder has.
 (CMAKE_CXX_COMPILER_LAUNCHER=$(command -v ccache || true) CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$work/one \
   build "$work/one" 1) || exit 1
 (CCACHE_DISABLE=1 TZ=Asia/Tokyo build "$work/the second/of two" 2) || exit 1

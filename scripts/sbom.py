@@ -2,9 +2,9 @@
 """Bill of materials of a wheel, bundle or other folder with programs: SPDX 2.3 as JSON.
 
   sbom.py FOLDER --output sbom.spdx.json [--licenses FOLDER]   describes the folder; copies licences of libraries in it
-  sbom.py FOLDER --check sbom.spdx.json                        compares: readelf's needs and the files with the document
+  sbom.py FOLDER --check sbom.spdx.json                        compares the files and the libraries that they need with the document
 
-Libraries in the folder must be those of Debian's packages, or of NVIDIA's toolkit; what they are licensed under is a row below.
+Libraries in the folder must be those of Debian's packages, or of NVIDIA's toolkit; rows below give their licences.
 Exit status: 0 done; 1 the document is not that of the folder; 2 the folder has a library without a row, or cannot be read."""
 
 import argparse
@@ -19,23 +19,23 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-#: Debian packages of libraries that may be in a folder: their licences, as SPDX names them.
+#: Licences of the Debian packages whose libraries may be in a folder, with SPDX's names.
 SHARED = {
     "libc6": "LGPL-2.1-or-later", "libfmt9": "MIT", "libgcc-s1": "GPL-3.0-or-later WITH GCC-exception-3.1",
     "libgloo0": "BSD-3-Clause", "libhiredis0.14": "BSD-3-Clause", "libibverbs1": "GPL-2.0-only OR Linux-OpenIB",
     "libnl-3-200": "LGPL-2.1-only", "libnl-route-3-200": "LGPL-2.1-only", "libspdlog1.10": "MIT", "libssl3": "Apache-2.0",
     "libstdc++6": "GPL-3.0-or-later WITH GCC-exception-3.1", "libtinyxml2-9": "Zlib", "libyaml-cpp0.7": "MIT", "zlib1g": "Zlib"}
-#: The same for those that are compiled in.
+#: The same for packages that are compiled into the programs.
 COMPILED_IN = {"libcli11-dev": "BSD-3-Clause", "libeigen3-dev": "MPL-2.0", "nlohmann-json3-dev": "MIT"}
-#: NVIDIA's libraries, by the beginning of the name: its redistributables.
+#: NVIDIA's redistributable libraries, by the beginning of the name.
 NVIDIA = re.compile(r"libcudart\.so")
-#: Libraries that belong to the machine: the C and C++ libraries of a Linux, and the driver.
+#: Libraries that belong to the machine: Linux's C and C++ libraries, and the driver.
 OF_THE_MACHINE = re.compile(r"(ld-linux-x86-64|lib(c|m|dl|pthread|rt|resolv|gcc_s|stdc\+\+|cuda))\.so\.\d+$")
 OWN = re.compile(r"libhipress\w*\.so[\d.]*$")
 
 
 class Refused(Exception):
-    """The folder cannot be described: sys.exit(2)."""
+    """Error: the folder cannot be described; the exit status is 2."""
 
 
 def elf_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -61,7 +61,7 @@ def sha256(path: pathlib.Path) -> str:
 
 
 def origin(library: pathlib.Path) -> pathlib.Path:
-    """File of this machine that a library was copied from. Refused if there is none with these bytes."""
+    """File of this machine from which a library was copied. Raises Refused if no file has these bytes."""
     said = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     name = dynamic(library)[0]
     places = [*re.findall(rf"^\s*{re.escape(name)} .*=> (.*)$", said, re.MULTILINE), f"/lib64/{name}",
@@ -73,7 +73,7 @@ def origin(library: pathlib.Path) -> pathlib.Path:
 
 
 def debian_package(path: pathlib.Path) -> str:
-    """Package that a file of this machine belongs to; empty if to none. Debian knows files of /usr/lib also as of /lib."""
+    """Debian package of a file of this machine; empty without one. Debian may list a file of /usr/lib under /lib."""
     for one in (path, pathlib.Path(str(path).removeprefix("/usr"))):
         done = subprocess.run(["dpkg-query", "--search", one], capture_output=True, text=True, check=False)
         if done.returncode == 0:
@@ -91,7 +91,7 @@ def identifier(kind: str, name: str) -> str:
 
 
 def package(name: str, version: str, licence: str, purl: str = "") -> dict:
-    """Package of an SPDX document; `purl` identifies it in data bases of weaknesses."""
+    """Package of an SPDX document; `purl` identifies it in databases of vulnerabilities."""
     made = {"name": name, "SPDXID": identifier("Package", name), "versionInfo": version, "licenseDeclared": licence,
             "licenseConcluded": licence, "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION", "filesAnalyzed": False}
     if purl:
@@ -105,7 +105,7 @@ def debian(name: str, licence: str) -> dict:
 
 
 def package_of(library: pathlib.Path) -> dict:
-    """Package that a library of others in the folder is from. Refused if no row has its licence."""
+    """Package of a library in the folder that is not this project's. Raises Refused if no row has its licence."""
     if NVIDIA.match(library.name):
         return package("cuda-cudart", dynamic(library)[0].rpartition(".so.")[2], "LicenseRef-NVIDIA-CUDA-EULA")
     name = debian_package(origin(library))
@@ -150,7 +150,7 @@ def describe(folder: pathlib.Path) -> dict:
 
 
 def copy_licences(document: dict, folder: pathlib.Path) -> None:
-    """Copies the licence of each Debian package in a document, and the texts that those only name."""
+    """Copies the licence of each Debian package in a document, and the licence texts to which it only refers."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in sorted(one["name"] for one in document["packages"]):
         source = pathlib.Path(f"/usr/share/doc/{name}/copyright")
@@ -163,7 +163,7 @@ def copy_licences(document: dict, folder: pathlib.Path) -> None:
 
 
 def differences(folder: pathlib.Path, document: dict) -> list[str]:
-    """Sentences on what a folder has and a document lacks, and the reverse."""
+    """Sentences about files and libraries that only the folder or only the document has."""
     listed = {file["fileName"][2:]: file["checksums"][0]["checksumValue"] for file in document["files"]}
     paths = {str(path.relative_to(folder)): path for path in elf_files(folder)}
     found = [f"{name} is in the folder and not in the document" for name in paths.keys() - listed.keys()]

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Installs from Debian's packages what building, testing and the demo need; silent when all of it is there.
-# On a system without apt-get it names what is missing and fails; build by hand there once it is installed.
-# --no-launch leaves out what only tests need: PyTorch, clang-format and clang-tidy, and for `ctest -L launch` Slurm, Open
-# MPI, Redis and a root file system.
+# Installs the Debian packages that building, testing and the demo need. Prints nothing if all are installed. On a system without
+# apt-get, it lists the missing ones and fails; install them by hand there. --no-launch leaves out packages that only tests need:
+# PyTorch, clang-format and clang-tidy, and for `ctest -L launch` Slurm, Open MPI, Redis and a root file system.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# Debian package, and how to see that what it brings is there: a program, a C++ header, a Python module.
+# Debian packages, each with a program, a C++ header or a Python module that shows that it is installed.
 requirements=(
   "cmake program cmake"
   "ninja-build program ninja"
@@ -29,14 +28,14 @@ requirements=(
   "python3-matplotlib module matplotlib"
 )
 
-# The same for tests that compare with PyTorch, which skip without it. Its products of matrices take
-# twenty times as long with the BLAS that it comes with.
+# The same for tests that compare with PyTorch, which are skipped without it. PyTorch multiplies matrices twenty times as fast with
+# OpenBLAS as with the BLAS that it comes with.
 test_requirements=(
   "python3-torch debian_module torch"
   "libtorch-dev header torch/library.h"
   "libopenblas0-openmp library libopenblas.so.0"
 )
-# The same for scripts/lint.py, which skips without them.
+# The same for scripts/lint.py, which is skipped without them.
 lint_requirements=(
   "clang-format-14 program clang-format-14"
   "clang-tidy-14 program clang-tidy-14"
@@ -51,7 +50,7 @@ launch_requirements=(
   "redis-server program redis-server"
   "busybox-static program busybox"
 )
-# Those that Debian would start now and at every boot; the tests start their own.
+# Services that Debian would start now and at every boot. They stay off: tests start their own.
 services=(slurmctld slurmd munge redis-server)
 
 say() { echo "setup: $*" >&2; }
@@ -100,8 +99,8 @@ policy=/usr/sbin/policy-rc.d
 forbid_services() { printf '#!/bin/sh\nexit 101\n' | as_root install -m 755 /dev/stdin "$policy"; }
 allow_services() { as_root rm -f "$policy" || say "remove $policy: no service starts while it is there"; }
 
-# As install_packages, but starts no service, now or later. Debian asks policy-rc.d before it starts one; a machine
-# that has one keeps it, and ours goes however this ends.
+# Installs packages as install_packages does, but starts no service, now or later. Debian asks policy-rc.d before it starts one. A
+# machine's own policy-rc.d is kept; ours is removed however this function ends.
 install_without_services() {
   local status=0 service
   if [[ ! -e $policy ]]; then
@@ -129,7 +128,7 @@ install_requirements() {
     return 1
   fi
   install_packages "${missing[@]}"
-  # What bench_sim compares with, while apt-get is at it.
+  # bench_sim compares with SimGrid, which is optional.
   if [[ ! -e /usr/include/simgrid/s4u.hpp ]] && ! install_packages libsimgrid-dev; then
     say "no libsimgrid-dev: bench_sim will leave out the rows that compare with SimGrid"
   fi
@@ -141,7 +140,7 @@ install_requirements() {
   say "done"
 }
 
-# Never fails: what is not there skips the test that needs it.
+# Never fails: a test is skipped if its package is missing.
 install_test_requirements() {
   find_missing "${test_requirements[@]}"
   [[ ${#missing[@]} -gt 0 ]] || return 0
@@ -153,7 +152,7 @@ install_test_requirements() {
   fi
 }
 
-# Never fails: what is not there skips the test that needs it.
+# Never fails: a test is skipped if its package is missing.
 install_lint_requirements() {
   find_missing "${lint_requirements[@]}"
   [[ ${#missing[@]} -gt 0 ]] || return 0
@@ -165,7 +164,7 @@ install_lint_requirements() {
   fi
 }
 
-# Never fails: what is not there fails the test that needs it.
+# Never fails itself; a test fails if its package is missing.
 install_launch_requirements() {
   find_missing "${launch_requirements[@]}"
   [[ ${#missing[@]} -gt 0 ]] || return 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Sets up, builds everything into build/release and runs all default tests there, or with --unit what tests libraries in
-# process, in a minute or two; further arguments go to ctest (`scripts/test.sh -R sim:`). With --sanitize address|thread it
-# builds, into build/asan or build/tsan, the tests of what handles foreign bytes and threads, and runs them; with folders
-# behind that (`--sanitize address transport`) those folders' unit tests alone. The exit status is ctest's.
+# Sets up, builds everything into build/release and runs all default tests there. --unit runs only the tests of libraries in
+# process, in a minute or two. Further arguments go to ctest (`scripts/test.sh -R sim:`). --sanitize address|thread builds the tests
+# of code that handles foreign bytes and threads, into build/asan or build/tsan, and runs them; with folders after it (`--sanitize
+# address transport`), only the unit tests of these folders. The exit status is ctest's.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -31,7 +31,7 @@ if [[ ${1:-} == --sanitize ]]; then
     targets=("${folders[@]/#/test_}" hipress-exec)
   fi
   scripts/setup.sh --no-launch
-  # A kernel may lay out memory as a sanitizer's shadow does not allow.
+  # Some Linux kernels lay out memory in a way that leaves no room for a sanitizer's shadow memory.
   probe=$(mktemp -d)
   trap 'rm -rf "$probe"' EXIT
   if ! { echo 'int main() {}' | "${CXX:-c++}" -x c++ - "-fsanitize=$kind" -o "$probe/program" && "$probe/program"; }; then

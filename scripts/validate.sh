@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the tools into build/release, and lays predictions beside measurements on networks of known speed; results go to
+# Builds the tools into build/release, and compares predictions with measurements on networks of known speed. Results go to
 # build/validation. All arguments go to validate.py, whose --help lists the experiments.
 #   scripts/validate.sh EXPERIMENT [OPTIONS]
 set -euo pipefail

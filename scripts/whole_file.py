@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, so that an interrupted script leaves no partial file."""
+"""Writes files whole or not at all, so that an interrupted script leaves no partial file."""
 
 import json
 import os

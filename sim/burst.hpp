@@ -6,10 +6,10 @@
 
 namespace hipress::sim {
 
-/// Token buckets of the ports, as with cloud providers and traffic shapers: bytes that a port did
-/// not carry while idle, up to a depth, pass at once later. Times are picoseconds of the port at
-/// full speed. A port's credit grows by 1 per picosecond up to the depth. A message takes all of
-/// its work from the credit when it starts, so the credit may be negative until the work is done.
+/// Token buckets of ports, as cloud providers and traffic shapers use them. A port earns credit, up
+/// to a depth, which messages spend: the part that credit covers takes no time. Credit is in
+/// picoseconds of the port at full speed, and grows by 1 per picosecond. A message spends credit
+/// for all of its work when it starts, so credit may be negative until it ends.
 class Bursts {
  public:
   Bursts(std::uint32_t ports, std::int64_t depth) : depth_(depth), paid_until_(ports, 0) {}
@@ -31,8 +31,7 @@ class Bursts {
   }
 
   std::int64_t depth_;
-  std::vector<std::int64_t> paid_until_;  ///< time at which the credit will be whole again, per
-                                          ///< port
+  std::vector<std::int64_t> paid_until_;  ///< per port: time at which its credit reaches the depth
 };
 
 }  // namespace hipress::sim

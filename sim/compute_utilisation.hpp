@@ -6,24 +6,24 @@
 
 namespace hipress::sim {
 
-/// Default number of a schedule's periods to simulate back to back. Schedules whose steps apply
-/// means of the previous period settle within that number.
+/// Default number of periods of a schedule to simulate back to back. Schedules whose steps apply
+/// the means of the previous period settle within that number.
 inline constexpr int kPeriods = 4;
 
-/// Number of iterations of a plan to simulate back to back to get an iteration's time in a long
-/// run. 1 if every step waits for its own means; for other schedules kPeriods, which counts
-/// periods. 2 for a sharded schedule, whose steps each begin when the previous one has ended; 1 if
-/// it runs in messages, since a replay runs such a step alone.
+/// Number of iterations to simulate back to back for the time of an iteration in a long run. 1 if
+/// every step waits for its own means, and kPeriods (periods, not steps) for other schedules.
+/// Sharded schedules: 2, since a step begins when the previous one has ended; 1 if shards travel in
+/// messages, since a replay runs such a step alone.
 int iterations_to_settle(const casync::Plan& plan);
 
-/// Share of computation in a time, 0 to 1, with its 10th and 90th percentile.
+/// Share of computation in a step's time, 0 to 1, with its 10th and 90th percentile.
 struct ComputeUtilisation {
   double share = 1;
   double p10 = 1, p90 = 1;
 };
 
-/// Compute utilisation of a time that has this response and a nominal computation of `compute_s`.
-/// Exposed communication varies by `spread`; computation stays nominal.
+/// Compute utilisation of a step: `response` is that of its time, `compute_s` its nominal
+/// computation. Exposed communication varies by `spread`; computation stays nominal.
 ComputeUtilisation compute_utilisation(const Response& response, double compute_s,
                                        const costs::Spread& spread);
 

@@ -35,7 +35,7 @@ std::uint64_t resource_of(std::uint32_t node, Resource resource) {
   return std::uint64_t{node} * kResources + resource;
 }
 
-/// Resources that a task occupies: none, one or two. The one that it waits for first comes first.
+/// Resources that a task occupies: up to two, in the order in which it takes them.
 std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
   const std::uint32_t node = graph.representative(task.node);
   switch (casync::resource_of(task.kind)) {
@@ -56,7 +56,7 @@ std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
   return {};
 }
 
-/// Finds what a task waited for.
+/// Finds the task for which another task waited.
 class Causes {
  public:
   Causes(const TaskGraph& graph, const traces::Timeline& timeline)
@@ -72,8 +72,8 @@ class Causes {
     std::sort(releases_.begin(), releases_.end());
   }
 
-  /// Cause of a task's start: the predecessor that ended as it started; else the task that released
-  /// its resource then; else the last predecessor to end.
+  /// Cause of a task's start: the predecessor that ended at that instant; else the task that
+  /// released a resource at that instant; else the last predecessor to end.
   std::optional<TaskId> of(TaskId id) const {
     const std::optional<TaskId> predecessor = last_predecessor_[id];
     if (predecessor && timeline_.end[*predecessor] == timeline_.start[id]) return predecessor;
@@ -90,9 +90,8 @@ class Causes {
     if (!last || timeline_.end[id] > timeline_.end[*last]) last = id;
   }
 
-  /// Task that released the resource at the instant at which the task started. If several did (a
-  /// port that is shared fairly), one with the same receiver, since messages between two nodes
-  /// queue.
+  /// Task that released the resource at the instant at which task `id` started. If several did
+  /// (fair sharing), prefers one with the same receiver: its message was ahead in the queue.
   std::optional<TaskId> releaser(std::uint64_t resource, TaskId id) const {
     const Picoseconds instant = timeline_.start[id];
     const auto first =

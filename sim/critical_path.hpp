@@ -12,7 +12,7 @@ namespace hipress::sim {
 /// delayed to the task that ends last. Each task follows the previous one because it is its
 /// successor in the graph, or because it waited for a stream or port that the previous one held.
 /// Gaps are messages on the wire (between a Send and its Recv). Empty for a graph without tasks.
-/// `timeline` must be the one that simulate() recorded of this graph.
+/// `timeline` must be simulate()'s record of this graph.
 std::vector<casync::TaskId> critical_path(const casync::TaskGraph& graph,
                                           const traces::Timeline& timeline);
 
@@ -22,9 +22,9 @@ struct PathTimes {
   casync::Picoseconds wire{};  ///< time between a Send and its Recv
 };
 
-/// Times of a critical path from `begin` to the end of its last task; their sum is that span. With
-/// 0 as `begin` they show where the iteration's time goes; with the end of computation, where the
-/// exposed communication goes.
+/// Splits the time from `begin` to the end of a critical path's last task. With 0 as `begin`, the
+/// parts show where the iteration's time goes; with the end of computation, where the exposed
+/// communication goes.
 PathTimes path_times(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                      const std::vector<casync::TaskId>& path, casync::Picoseconds begin);
 

@@ -63,9 +63,9 @@ std::vector<std::uint32_t> Core::add_to_hosts(double amount) {
   return capacities;
 }
 
-/// The weight of a thread that wants all of a core is 1. A thread that waits in between wants less.
-/// It then gets as much of a core as the others, so contention slows it only if that is less than
-/// it wants.
+/// A thread that could use a whole core has weight 1. One that pauses in between needs less than a
+/// core, and has a higher weight, so it gets an equal share of the cores: contention slows it only
+/// if that share is less than it needs.
 double Core::add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& uses) const {
   const bool computes = casync::is_computation(task);
   if (!host_memory.empty() && work > 0 && !casync::is_local(task)) {
@@ -112,8 +112,8 @@ void Core::add_groups() {
   }
 }
 
-/// Messages share links by bytes per second, and cores by thread. A flow keeps one thread busy at
-/// each end. At c core-seconds per byte and B bytes per second, each thread uses c·B/2 cores.
+/// Messages share links by bytes per second, and cores by threads. A flow has one thread at each
+/// end. At c core-seconds per byte and B bytes per second, each thread uses c·B/2 cores.
 void Core::add_path(costs::Path path) {
   PathCosts& on = paths[static_cast<std::size_t>(path)];
   const costs::LinkCosts& link = works.link(path);
@@ -146,7 +146,7 @@ double Core::add_core_uses(const Task& send, costs::Path path, std::int64_t work
   if (!shared_cores) return weight;
   const costs::LinkCosts& link = works.link(path);
   const bool collective = send.kind == casync::Kind::kAllReduce;
-  // The measured time of a library's all-reduce includes its work on otherwise idle cores.
+  // The measured time of a library's all-reduce includes its CPU work, on otherwise idle cores.
   if (collective && computing.threads == 0) return weight;
   const double total_s =
       link.core_s(static_cast<double>(casync::bytes_sent(graph, send)), casync::interrupts(send));

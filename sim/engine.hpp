@@ -20,7 +20,7 @@ namespace hipress::sim {
 /// collision overwrites.
 class WorkMemo {
  public:
-  /// Returns the cached work of this amount and sort of task, or computes it with `work()`.
+  /// Returns the cached work for this amount and sort of task, or computes it with `work()`.
   template <class Work>
   std::int64_t of(std::int64_t amount, std::uint32_t sort, Work work) {
     const std::uint64_t hash = (static_cast<std::uint64_t>(amount) + sort) * 0x9e3779b97f4a7c15u;
@@ -38,11 +38,11 @@ class WorkMemo {
   std::array<Entry, 64> entries_;
 };
 
-/// Throw io::InputError, since a time or a sum of bytes does not fit in 64 bits.
+/// Throw io::InputError: a time, or a sum of bytes, does not fit in 64 bits.
 [[noreturn]] void report_endless();
 [[noreturn]] void report_uncountable(const Task& task);
 
-/// State of the engine that both networks use.
+/// State that the engine shares with its network (PortNetwork or FairNetwork).
 struct Core {
   Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs::Cluster& machines,
        const Options& run_options);
@@ -51,10 +51,10 @@ struct Core {
   const costs::Cluster& cluster;
   const costs::HostPairs slow_links;
   const Options& options;
-  /// Parameters by which a message shares the links of a path.
+  /// Parameters of a message's share of the links on a path.
   struct PathCosts {
-    double use = 1;  // share of the first link at full speed
-    // Weights against other messages and against threads on shared cores. Index:
+    double use = 1;  // share of the first link that a message uses at full speed
+    // Weights against other messages, and against threads on shared cores; index:
     // casync::interrupts() of the message.
     std::array<double, 2> weights = {1, 1};
 
@@ -80,8 +80,8 @@ struct Core {
     costs::GroupNetwork ring, exchange;
   };
   std::vector<OfGroup> groups;  // per group of the graph
-  /// Two capacities per node on hosts of a machine, which collectives share: its port into the
-  /// fabric, and its part of the host's cards. Empty: collectives take turns on a network.
+  /// Two capacities per node, which collectives share on hosts of a machine: its port into the
+  /// fabric, and its part of the host's cards. If empty, collectives take turns on a network.
   std::vector<std::uint32_t> group_ports;
   const costs::GroupNetwork& network_of(const Task& task) const {
     const OfGroup& group = groups[task.group];
@@ -113,7 +113,7 @@ struct Core {
   const PathCosts& costs_of(costs::Path path) const {
     return paths[static_cast<std::size_t>(path)];
   }
-  /// Time of a message alone, o + bytes/B, or of an all-reduce; picoseconds.
+  /// Time in picoseconds of a message (o + bytes/B) or an all-reduce, if it runs alone.
   std::int64_t message_work(const Task& send, costs::Path path) {
     if (send.kind == casync::Kind::kAllReduce) return works.all_reduce(send);
     if (!one_path) {
@@ -123,16 +123,15 @@ struct Core {
                             [&] { return works.message(send, path); });
   }
   WorkMemo message_works, codec_works;
-  /// CPU work of a message, both ends together, in seconds.
+  /// CPU time of a message, summed over both ends, in seconds.
   double core_s(const Task& send, const costs::LinkCosts& link) const {
     return link.core_s(static_cast<double>(send.amount), casync::interrupts(send));
   }
-  /// Adds the cores that a message of that work keeps busy at both ends at full speed. Returns its
-  /// weight; `weight` is its weight on the links alone.
+  /// Adds the cores that a message keeps busy at both ends if its `work` runs at full speed.
+  /// `weight` is its weight on links; returns its weight on links and cores.
   double add_core_uses(const Task& send, costs::Path path, std::int64_t work, double weight,
                        Sharing::Uses& uses) const;
-  /// Adds the cores and memory that a stream's task uses while it takes `work`. Returns its weight
-  /// on them.
+  /// Adds the host's cores and memory that a stream's task uses at full speed. Returns its weight.
   double add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& uses) const;
   /// Number of cores that a stream's task keeps busy at full speed; 0 if hosts do not share cores.
   double cores_of(const Task& task) const {
@@ -141,26 +140,25 @@ struct Core {
   }
   /// Link that carries a transfer: the slowest on its path.
   costs::LinkCosts link_of(const Task& transfer) const;
-  /// Work of a task after jitter, for a nominal `work`. Jitter never makes a link faster: the
-  /// result is at least the time of the bytes at the link's rate, or `work` if a burst makes that
-  /// less.
+  /// Work of a task after jitter, for a nominal `work`. Jitter makes no link faster: the result is
+  /// at least the time of the bytes at its rate, or `work` if a burst makes that shorter.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
     return options.jitter == nullptr ? work : drawn(id, work);
   }
   std::int64_t drawn(TaskId id, std::int64_t work) const;
   void add_path(costs::Path path);
   void add_groups();
-  /// Adds one capacity per host, and returns them by node.
+  /// Adds a capacity of `amount` per host. Returns, per node, the index of its host's capacity.
   std::vector<std::uint32_t> add_to_hosts(double amount);
   Sharing::Place place_of(const Task& task) const;
-  /// Prefetches what the end of a task reads: its list of successors, and the successors
-  /// themselves, which mostly follow it in memory.
+  /// Prefetches the memory that finish() reads: the task's list of successors, and the successors
+  /// themselves, which mostly follow it.
   void prefetch_end(TaskId id) const {
     __builtin_prefetch(casync::successors(graph, id).data());
     __builtin_prefetch(&graph[id] + 2);
     __builtin_prefetch(&graph[id] + 4);
   }
-  /// Starts a task now, on resources that it has been given.
+  /// Starts a task now; its stream or ports are free.
   void start(TaskId id, std::int64_t work, double weight, const Sharing::Uses& uses) {
     if (!overlaps && uses.count == 0) return start_undisturbed(id, work);
     note_start(id);
@@ -170,7 +168,7 @@ struct Core {
       sharing.start(id, work, weight, uses, now);
     }
   }
-  /// Starts a task that ends after `work`, whatever else runs.
+  /// Starts a task that ends after `work`, no matter what else runs.
   void start_undisturbed(TaskId id, std::int64_t work) {
     note_start(id);
     events.push(now + work, id, 0);
@@ -201,12 +199,12 @@ inline bool occupies_ports(const Task& task) {
   return task.kind == casync::Kind::kSend || task.kind == casync::Kind::kAllReduce;
 }
 
-/// Runs a graph in virtual time. Each instant is processed in rounds. A round ends everything that
-/// ends and queues the tasks that become ready; then idle resources take the first of their queues.
-/// Tasks of zero length start one more round. Starts therefore depend only on the set of ready
-/// tasks, never on the order of events within an instant.
+/// Runs a graph in virtual time. Each instant is processed in rounds. A round first ends all tasks
+/// that are due and queues those that become ready; then each idle resource starts the first task
+/// of its queue. Tasks of zero length cause another round. Starts therefore depend only on the set
+/// of ready tasks, never on the order of events within an instant.
 ///
-/// `kGroups`: for sharded schedules, whose collectives take turns on the networks of their groups.
+/// `kGroups` is true for sharded schedules, whose collectives run on the networks of their groups.
 template <class Transfers, bool kGroups = false>
 class EventEngine {
  public:
@@ -264,10 +262,9 @@ class EventEngine {
   };
 
   /// Event versions that do not end a task; no activity's version gets that high. kArrives: a
-  /// message is ready to continue at one of its ends. kGetsCore: its thread there gets a core.
+  /// message has arrived and needs a core. kGetsCore: its thread gets one.
   static constexpr std::uint32_t kArrives = ~std::uint32_t{0}, kGetsCore = kArrives - 1;
-  /// More versions: kLeavesGroup: a collective leaves its network. kHasArrived: the collective has
-  /// arrived.
+  /// kLeavesGroup: a collective leaves its network. kHasArrived: it ends, one latency later.
   static constexpr std::uint32_t kLeavesGroup = kGetsCore - 1, kHasArrived = kLeavesGroup - 1;
 
   void take(const Event& event) {
@@ -323,10 +320,9 @@ class EventEngine {
     }
   }
 
-  /// Network of a node's groups, with the collectives that wait for it.
+  /// A network on which a node's groups take turns, and the collectives that wait for it.
   struct GroupLink {
-    std::vector<TaskId> waiting;  ///< the first that waits is at `next`; in order of ready time,
-                                  ///< then of id
+    std::vector<TaskId> waiting;  ///< by ready time, then id; those before `next` have started
     std::size_t next = 0;
     bool busy = false;
   };
@@ -349,7 +345,7 @@ class EventEngine {
     left_groups_.clear();
   }
 
-  /// Starts a collective that shares its ports with others by bytes per second.
+  /// Starts a collective that shares its ports with other collectives by bytes per second.
   void share_ports(TaskId id) {
     const Task& task = core_.graph[id];
     const std::int64_t work = core_.jittered(id, work_of_group(task).on_link);
@@ -392,7 +388,7 @@ class EventEngine {
     core_.events.push(core_.now + work_of_group(task).latency, id, kHasArrived);
   }
 
-  /// Number of successors to prefetch ahead: those of a gradient are many and stand far apart.
+  /// Number of successors to prefetch ahead: a gradient has many, far apart in memory.
   static constexpr std::size_t kAhead = 8;
   void prefetch(TaskId id) const {
     __builtin_prefetch(&waiting_[id]);
@@ -450,7 +446,7 @@ class EventEngine {
     finish(id);
   }
 
-  /// Schedules the end of a Recv: the message is on the wire for L; the Recv itself takes no time.
+  /// Schedules a Recv after L, while its message is on the wire. The Recv itself takes no time.
   void arrive(TaskId recv) {
     const std::int64_t latency = core_.latency_of(core_.graph[recv]);
     if (turns_.matter()) return core_.events.push(core_.now + latency, recv, kArrives);
@@ -464,8 +460,8 @@ class EventEngine {
     }
   }
 
-  /// Queues the messages that became ready at this instant for a core. Runs after the streams have
-  /// begun their next tasks, which determine how many cores are busy.
+  /// Makes the messages that became ready at this instant wait for a core. Must run after the
+  /// streams have started their next tasks, which determine how many cores are busy.
   void wait_for_cores() {
     for (const TaskId id : for_a_core_) {
       const Task& task = core_.graph[id];
@@ -489,7 +485,7 @@ class EventEngine {
     }
   }
 
-  /// Mean number of cores that the threads of a stream's task keep busy, rounded.
+  /// Mean number of cores that a stream's task keeps busy, rounded.
   std::uint32_t threads_on_cores(const Task& task) const {
     return static_cast<std::uint32_t>(core_.cores_of(task) + 0.5);
   }
@@ -545,7 +541,7 @@ class EventEngine {
     return core_.works.at_speed(task, nominal, core_.cluster.compute_speed[task.node]);
   }
 
-  /// Peak size of the graph and of the engine's queues, in bytes.
+  /// Bytes of the graph, and of the engine's queues at their peak.
   std::int64_t bytes() const {
     std::size_t sum = waiting_.capacity() * sizeof(std::uint32_t) + core_.events.bytes() +
                       transfers_.bytes() + streams_.capacity() * sizeof(Stream);
@@ -556,9 +552,9 @@ class EventEngine {
   Core core_;
   Transfers transfers_;
   Turns turns_;
-  std::vector<TaskId> for_a_core_;  // messages that became ready for a thread at this instant
+  std::vector<TaskId> for_a_core_;  // messages that began to wait for a core at this instant
   std::vector<Stream> streams_;
-  std::vector<GroupLink> group_links_;              // per representative: between hosts, and within
+  std::vector<GroupLink> group_links_;  // per representative: between hosts, within its host
   std::vector<TaskId> ready_groups_, left_groups_;  // collectives that became ready, or left, at
                                                     // this instant
   // Sharded schedules, per representative: time computed so far, and the running task's start.

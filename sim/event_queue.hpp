@@ -6,23 +6,22 @@
 
 namespace hipress::sim {
 
-/// End of a task, or (with a version) of an activity of Sharing, at a point of virtual time. An
-/// activity's end moves when its speed changes; an event is stale if its version is no longer the
-/// activity's.
+/// End of a task, or of an activity of Sharing, in virtual time. If an activity's speed changes, it
+/// gets a new version and a new event; events with an older version are stale.
 struct Event {
   std::int64_t time = 0;  ///< picoseconds, not negative
   std::uint32_t subject = 0;
-  std::uint32_t version = 0;  ///< 0: the task `subject` ends; the four highest versions are the
-                              ///< engine's other events of tasks
+  std::uint32_t version = 0;  ///< 0: task `subject` ends; the four highest versions: see
+                              ///< EventEngine::kArrives
 };
 
-/// Queue of events in the order of time. The order among equal times does not affect the result,
-/// since the engine takes all events of an instant before it starts anything. A pushed event must
-/// not be earlier than the last event taken.
+/// Queue of events in order of time. The order among equal times does not affect the result, since
+/// the engine takes all events of an instant before it starts any task. A pushed event must not be
+/// earlier than the last event taken.
 ///
 /// Many events share an instant (rings move in step), so the heap holds instants, each with a list
-/// of its events. A pushed event finds its instant among the last few that were pushed to; if it
-/// does not, the same time gets a second instant, which changes nothing.
+/// of its events. A small cache finds the instant of a pushed event. On a miss the same time gets a
+/// second instant, which is harmless.
 class EventQueue {
  public:
   EventQueue() { recent_.fill({kNever, kNone}); }

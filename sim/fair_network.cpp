@@ -46,7 +46,7 @@ FairLinks::Link FairLinks::add_link(const costs::LinkCosts& link) {
   added.in = core_.sharing.add_capacity(1);
   double both_ways = 2 * link.bandwidth_both_ways / link.bandwidth;
   added.full_duplex = both_ways >= 2;
-  // In a folded graph, a message that leaves a node also enters it, and is counted once.
+  // In a folded graph, a message that leaves the node also enters it, but is counted once.
   if (core_.graph.folded) both_ways /= 2;
   if (!added.full_duplex) added.both = core_.sharing.add_capacity(both_ways);
   return added;
@@ -113,8 +113,8 @@ double FairLinks::use_ports(const Task& task, Sharing::Uses& uses) const {
   return 1 / std::max(within, between);
 }
 
-/// Time of a message alone: o + bytes/B, less what the ports' bursts take over, but at least the
-/// time that a core at each end needs to move it. For a library's all-reduce, the measured time.
+/// Time of a message that runs alone: o + bytes/B, less the part that the ports' bursts cover, but
+/// at least the time that a core at each end needs. For all-reduces, the library's time.
 std::int64_t FairLinks::time_alone(const Task& send, Path path) {
   const std::int64_t work = core_.message_work(send, path);
   if (core_.cluster.link.burst_bytes == 0 || send.kind != casync::Kind::kSend) return work;
@@ -132,7 +132,7 @@ void FairLinks::start(TaskId send) {
   const Path path = core_.path_of(task);
   const Core::PathCosts& on = core_.costs_of(path);
   const std::int64_t work = time_alone(task, path);
-  // All steps of an all-reduce go at the pace of the slowest.
+  // The slowest step of an all-reduce sets the pace of all.
   const bool collective = task.kind == casync::Kind::kAllReduce;
   Sharing::Uses uses;
   if (const double weight = collective && core_.cluster.of_machine ? use_ports(task, uses) : 0;
@@ -143,7 +143,7 @@ void FairLinks::start(TaskId send) {
   const auto slow = collective ? std::nullopt : core_.slow_link_of(task);
   const bool paced = collective && (core_.hierarchical || !core_.cluster.slow_links.empty());
   const double bandwidth = core_.works.link(path).bandwidth;
-  // A library's rings use all cards of a host, and so more than one of them.
+  // A library's rings use all cards of a host, so their rate may exceed one card's.
   const double most = core_.cluster.cards.nodes > 0 ? 1 : std::numeric_limits<double>::infinity();
   const double pace = paced  ? std::min(most, core_.works.ring().bandwidth / bandwidth)
                       : slow ? costs::slow_link_costs(core_.cluster, *slow).bandwidth / bandwidth

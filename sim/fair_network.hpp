@@ -8,12 +8,12 @@
 
 namespace hipress::sim {
 
-/// Links of nodes, hosts and racks as capacities of Sharing, each in units of what one link of its
-/// kind carries. Idle ports earn bursts, on clusters without hierarchy.
+/// Links of nodes, hosts and racks as capacities of Sharing: 1 per direction for nodes and hosts,
+/// racks in units of a card's link. On clusters without hierarchy, idle ports earn bursts.
 class FairLinks {
  public:
   explicit FairLinks(Core& core);
-  /// Starts a message now; it shares the links of its path.
+  /// Starts a message now, which shares the links of its path.
   void start(TaskId send);
 
  private:
@@ -28,26 +28,26 @@ class FairLinks {
   Link add_link(const costs::LinkCosts& link);
   const Link& link_of(std::uint32_t node, costs::Path path) const;
   void use_links(const Task& send, costs::Path path, double use, Sharing::Uses& uses) const;
-  /// Adds what an all-reduce keeps busy on hosts of a machine: its node's port into the fabric, its
-  /// part of the host's cards, and the links of racks that its ring leaves. Returns its weight; 0
-  /// if the library is not modelled there.
+  /// Adds the capacities that an all-reduce uses on hosts of a machine: its node's port into the
+  /// fabric, its part of the host's cards, and the links of racks that its ring leaves. Returns its
+  /// weight, or 0 if the library is not modelled there.
   double use_ports(const Task& task, Sharing::Uses& uses) const;
   void use_racks(std::uint32_t from, std::uint32_t to, std::size_t levels, double use,
                  Sharing::Uses& uses) const;
 
   Core& core_;
-  std::vector<Link> nodes_;  // the host link if there is one, else the link
-  std::vector<Link> hosts_;  // the link, or one per card, if there is a host link
+  std::vector<Link> nodes_;  // Cluster::host_link if set, else Cluster::link
+  std::vector<Link> hosts_;  // only with a host link: one per host, or one per card
   std::vector<Link> racks_;  // links of all levels, the lowest first
   std::vector<std::uint32_t> racks_below_;
-  std::vector<Link> slow_links_;  // `out` goes from the first host to the second
+  std::vector<Link> slow_links_;  // `out`: from the first host to the second
   Bursts bursts_;                 // egresses, then ingresses
 };
 
 /// Max-min fair sharing of links by flows. A flow is one (source, destination) pair. Its messages
-/// go one after the other, in the order of service; different flows share links but do not queue
-/// for each other. Links are full duplex. If both directions of a link together carry less than
-/// twice what one carries, the link has one more capacity, for their sum.
+/// go one after the other, in the order of service. Flows share links, but do not queue for each
+/// other. Links are full duplex. If a link carries less in both directions together than twice what
+/// it carries in one, it has a third capacity, for the sum.
 template <class Sends>
 class FairNetwork {
  public:

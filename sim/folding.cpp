@@ -79,7 +79,7 @@ FoldingChoice choose_folding(const Scenario& scenario, Fold fold) {
   using casync::Foldability;
   if (fold == Fold::kNever) return {.why_whole = "not asked for"};
   const Foldability verdict = foldability(scenario);
-  const bool alone = scenario.plan.nodes == 1;  // one node's graph is as good as folded
+  const bool alone = scenario.plan.nodes == 1;  // one node needs no folding
   if (fold == Fold::kAlways && verdict.kind == Foldability::kImpossible && !alone) {
     throw io::InputError("the graph cannot be folded: " + verdict.why);
   }

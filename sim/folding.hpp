@@ -9,35 +9,33 @@
 
 namespace hipress::sim {
 
-/// Choice of when to fold a scenario's graph (casync/folding.hpp).
+/// Condition for folding a scenario's graph (casync/folding.hpp).
 enum class Fold : std::uint8_t {
-  kExactly,  ///< fold only if that changes no time
+  kExactly,  ///< fold only if the predicted times stay exact
   kNever,
   kAlways,  ///< fold also if slices are unequal, with bounds on the error
 };
-Fold parse_fold(std::string_view name);  ///< the names are auto, never and always; InputError lists
-                                         ///< them
+Fold parse_fold(std::string_view name);  ///< "auto", "never" or "always"; else InputError
 
 /// Difference between a cluster's nodes that rules out folding; empty if no such difference exists.
 std::string difference_between_nodes(const costs::Cluster& cluster);
 
-/// Difference between a cluster's nodes that rules out folding for plans of sharded schedules.
-/// Their simulation requires that all groups are alike, so host links, racks, slow links and bursts
-/// do not count.
+/// Difference between a cluster's nodes that rules out folding for sharded schedules. Their
+/// simulation requires equal groups anyway, so host links, racks, slow links and bursts do not
+/// count.
 std::string difference_between_groups(const costs::Cluster& cluster);
 
-/// Decides from its plan and cluster if a scenario's graph can be folded.
+/// Foldability of a scenario's graph, from its plan and cluster.
 casync::Foldability foldability(const Scenario& scenario);
 
-/// Extent of a scenario's graph: whole or folded.
+/// Choice between a scenario's whole graph and a folded one.
 struct FoldingChoice {
   casync::Folding folding = casync::Folding::kNone;
   bool exact = true;           ///< false: folded although slices are unequal
   std::string why_whole = {};  ///< reason for a whole graph; empty if folded
 };
 
-/// Chooses by `fold` and foldability(). Throws InputError for Fold::kAlways if nodes do different
-/// things.
+/// Chooses by `fold` and foldability(). Throws InputError for Fold::kAlways if nodes differ.
 FoldingChoice choose_folding(const Scenario& scenario, Fold fold);
 
 /// Graph of a scenario, whole or folded.
@@ -50,9 +48,9 @@ struct ExpandedGraph {
 /// Expands the graph that choose_folding() chooses. Throws InputError as choose_folding() does.
 ExpandedGraph expand(const Scenario& scenario, Fold fold);
 
-/// Iteration times with all slices of a gradient as long as its longest, and as its shortest. The
-/// whole graph's time lies between them if less work never takes longer. Scheduling anomalies can
-/// break that (Graham, 1969).
+/// Iteration times if all slices of a gradient were as long as its longest, or as its shortest,
+/// slice. The whole graph's time lies between them if less work never takes longer. Scheduling
+/// anomalies can break that (Graham, 1969).
 struct FoldingBounds {
   Picoseconds shortest{}, longest{};
 };

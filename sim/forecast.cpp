@@ -12,11 +12,10 @@ namespace hipress::sim {
 namespace {
 
 constexpr std::size_t kReplicas = 2000;
-constexpr double kMinStep =
-    0.05;  // smallest change of costs, large enough that rounding does not count
+constexpr double kMinStep = 0.05;     // minimum relative change of costs, far above rounding errors
 constexpr double kOfMedian = 1.2533;  // σ of a median of n draws is √(π/2)·σ/√n
 
-/// Draws of a replica, in standard deviations from the median.
+/// Draws of a replica, in standard deviations.
 struct Draw {
   double host, links, compute, error, other_error, factor, other_factor;
 };
@@ -31,8 +30,9 @@ double standard_normal_quantile(double probability) {
   return (low + high) / 2;
 }
 
-/// Normal draws at the points of an additive lattice in five dimensions, which fills them evenly
-/// (R-sequence; Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018).
+/// Normal draws at the points of an additive lattice, which fills its five dimensions evenly
+/// (R-sequence; Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018). The
+/// draws of the two factors are lattices of their own.
 std::vector<Draw> make_draws() {
   constexpr double kRoot = 1.1347241384015194;  // root of x^6 = x + 1
   const auto normal_at = [](double place) {
@@ -55,10 +55,10 @@ const std::vector<Draw>& draws() {
   return made;
 }
 
-/// Time of a response in a draw. `error` scales communication (the model's error), `of_run`
-/// everything (the run's), and `drawn_factor` is the draw of the response's own factor. `floor_s`
-/// is a lower bound: computation hides some communication, which gains nothing from lower costs. No
-/// draw is faster than the wire.
+/// Time of a response in a draw. exp(error) scales communication (the simulator's error),
+/// exp(of_run) the whole time (a run's median); `drawn_factor` is the draw for Response::factor.
+/// Lower costs do not shorten hidden communication, so `floor_s` is a lower bound; `wire_s` is a
+/// second one.
 double time_of(const Response& response, const costs::Spread& spread, const Draw& draw,
                double error, double drawn_factor, double of_run = 0) {
   const double host = response.host_s * std::exp(spread.host * draw.host);
@@ -178,7 +178,7 @@ std::optional<Response> respond(double nominal_s, double compute_s, const costs:
   });
   const auto& [host, links] = stresses;
   if (!host.share_s || !links.share_s || !wire_s) return std::nullopt;
-  // The shares may exceed the whole, since costs also change the order of tasks.
+  // The sum may exceed the time, since costs also change the order of tasks.
   const double sum_s = *host.share_s + *links.share_s;
   const double factor = sum_s > nominal_s ? nominal_s / sum_s : 1;
   return Response{.time_s = nominal_s,

@@ -11,9 +11,10 @@
 
 namespace hipress::sim {
 
-/// Dependence of a predicted time on uncertain costs. Its parts are proportional to the costs of
-/// host, links and compute. They are measured by slowing host and links by one standard deviation
-/// each. The parts add up to the time, since doubling all costs doubles the time.
+/// Dependence of a predicted time on uncertain costs. host_s, links_s and compute_s are the parts
+/// of the time that are proportional to the costs of host, links and compute. They add up to the
+/// time, since doubling all costs doubles it. The first two are found by slowing host and links by
+/// one standard deviation each; compute_s is the rest.
 struct Response {
   double time_s = 0;
   double host_s = 0;      ///< kernels, and the CPU time of transfers
@@ -44,27 +45,25 @@ inline bool too_uncertain(const Interval& interval) {
 /// Response of the same time without `seconds` of its computation (forward and backward).
 Response without_compute(const Response& response, double seconds);
 
-// Each multiplies some times by `factor`: those of codecs and merges; of the CPU's part of
-// transfers; of both; of links.
+// Multiply times by `factor`: of codecs and merges, the CPU's part of transfers, both, and links.
 void slow_kernels(double factor, costs::Profile& profile);
 void slow_transfers(double factor, costs::Profile& profile, costs::Cluster& cluster);
 void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster);
 void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster);
 
-/// Makes everything free except bytes on links.
+/// Sets every cost to 0, except the time of bytes on links.
 void leave_wires(costs::Profile& profile, costs::Cluster& cluster);
 
-/// Maximum number of simulations for a response, besides the one for the time itself.
+/// Maximum number of simulations for a response, besides that of the nominal time.
 inline constexpr std::uint32_t kStressed = 3;
 
-/// Time in seconds with these costs; none if it cannot be predicted.
+/// Time in seconds with these costs; nullopt if it cannot be predicted.
 using TimeOf = std::function<std::optional<double>(const costs::Profile&, const costs::Cluster&)>;
 
-/// Response of a time `nominal_s` with this profile and cluster, of which `compute_s` is forward
-/// and backward. Calls `time_s` up to kStressed times: with host work slower by a standard
-/// deviation, with links slower by one, and with wires alone. The last is left out if the cluster's
-/// link is the one that the profile was measured on. `jobs` above 1 makes the calls concurrent.
-/// None if a call returns none.
+/// Response of a step that takes `nominal_s` with this profile and cluster, `compute_s` of it
+/// forward and backward. Calls `time_s` up to kStressed times: with host work slower by a standard
+/// deviation, with links slower by one, and, if links have given rates, with nothing but bytes on
+/// links. `jobs` above 1 makes the calls concurrent. Returns nullopt if a call does.
 std::optional<Response> respond(double nominal_s, double compute_s, const costs::Profile& profile,
                                 const costs::Cluster& cluster, const TimeOf& time_s,
                                 unsigned jobs = 1);
@@ -74,9 +73,9 @@ std::optional<Response> respond(double nominal_s, double compute_s, const costs:
 Response respond(const Scenario& scenario, const casync::TaskGraph& graph, double iteration_s,
                  double compute_s, unsigned jobs = 1);
 
-/// Interval of a run's median iteration, over replicas that draw one factor each for host, links
-/// and compute, and one for the model's error in communication. `iterations`: length of the run,
-/// whose median then varies; 0: infinitely many.
+/// Interval of a run's median iteration. Each replica draws one factor for host, links and compute,
+/// and one for the simulator's error in communication. `iterations` is the length of the run: the
+/// shorter it is, the more its median varies; 0 means infinitely long.
 Interval interval(const Response& response, const costs::Spread& spread, int iterations = 0);
 
 /// A source of uncertainty of a time.
@@ -84,17 +83,17 @@ struct SpreadSource {
   std::string_view name;  ///< "host", "links", "compute", "model"
   std::string_view help;
   double deviation = 0;  ///< standard deviation of its factor's logarithm
-  Interval alone;        ///< interval if no other source varies
-  double share = 0;      ///< its part of the sum of squared widths; all 0 if nothing varies
+  Interval alone;        ///< interval if only this source varies
+  double share = 0;      ///< share of the sum of squared widths of `alone`; 0 if nothing varies
 };
-/// Intervals with one source at a time; the model's error applies to communication only.
+/// Intervals if only one source varies, for each source.
 std::vector<SpreadSource> explain_interval(const Response& response, const costs::Spread& spread);
 
-/// Saving of the first time over the second on the same machines. Both share the draws of host,
-/// links and compute, but not of the model's error.
+/// Share of time that a plan saves over another on the same machines. Both times share the draws
+/// for host, links and compute, but not for the simulator's error.
 struct Saving {
-  double p10 = 0, median = 0, p90 = 0;  ///< 1 − first/second; negative: it takes longer
-  double probability = 0.5;             ///< probability that more than `margin` is saved
+  double p10 = 0, median = 0, p90 = 0;  ///< 1 − first/second; negative: the first takes longer
+  double probability = 0.5;             ///< probability of saving more than `margin`
 };
 /// Saving of `first` over `second`. Equal responses without a margin have probability 0.5.
 Saving saving(const Response& first, const Response& second, const costs::Spread& spread,

@@ -11,20 +11,20 @@
 namespace hipress::sim {
 namespace {
 
-// Bytes per task. Measured: peak memory of hipress-sim over its number of tasks was 116 to 176
-// (VGG19, ps and ring of 48 to 96 nodes, with and without pipelining, batches and `steady`), most
-// of it for the critical path. With `sensitivity` it was 160, 24 more than without. The number of
-// predecessors, which graphs did not keep at the time, adds 4.
+// Bytes per task. Measured: peak memory of hipress-sim, divided by its number of tasks, was 116 to
+// 176 (VGG19, ps and ring of 48 to 96 nodes, with and without pipelining, batches and `steady`),
+// most of it for the critical path. With `sensitivity` it was 160, 24 more than without. Since
+// then, graphs also keep the number of predecessors (4 bytes).
 constexpr double kBytes = 174;
 constexpr double kBytesOfChanged = 30;
-// Bytes per task that are kept for replicas, which run after the critical path is found: the graph
-// and its timeline. On top of them, each replica has a count of predecessors and queues. With
-// iterations back to back it has a timeline, too.
+// Bytes per task of the graph and its timeline, which stay in memory while replicas run. Each
+// replica adds kBytesOfReplica: counts of predecessors, queues, and a timeline of back-to-back
+// iterations.
 constexpr double kBytesKept = 60;
-constexpr double kBytesOfTimeline = 16;  // part of these: start and end
+constexpr double kBytesOfTimeline = 16;  // part of kBytesKept: start and end
 constexpr double kBytesOfReplica = 40;
-// Bytes per gradient and node: for the task after which the gradient is ready; or for that task and
-// those that end on the node, which the next iteration or the node's GPUs wait for.
+// Bytes per gradient and node, for the id of the task after which the gradient is ready. The second
+// includes ids of its last tasks there, for which the next iteration or the node's GPUs wait.
 constexpr double kBytesPerReady = 8;
 constexpr double kBytesPerEnds = 64;
 constexpr double kEdgesPerTask = 1.25;
@@ -40,13 +40,13 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   const casync::Timetable table = plan.schedule.timetable(scenario.model);
   const bool goes_on = scenario.iterations > 1 || !table.is_uniform();
   if (goes_on) {
-    // Tasks of Forward's parts, and of the steps around those in which a synchronisation begins.
+    // Parts of Forward, and computation of steps next to those that begin a synchronisation.
     const double around =
         table.is_uniform() ? 0 : 6 * static_cast<double>(table.synchronisations.size());
     size.tasks += representatives * (gradients + around);
     size.tasks *= scenario.iterations;
   }
-  if (!plan.pipelining) size.tasks *= 2;  // a Join for each at most
+  if (!plan.pipelining) size.tasks *= 2;  // at most one Join per task
   const double per_task = std::max(kBytes + (beside.changed_graph ? kBytesOfChanged : 0),
                                    kBytesKept + beside.replicas * kBytesOfReplica);
   const bool keeps_ends = goes_on || plan.gpus_per_node > 1;
@@ -55,9 +55,8 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   return size;
 }
 
-// Bytes of a graph's tasks: together with kBytesOfReplica for a simulation, 84 bytes per task.
-// Measured: peak memory of sweeps, while the graph was made, was 85 to 87 bytes per task
-// (BERT-large, ps and ring of 64 unlike nodes).
+// With kBytesOfReplica for a simulation, 84 bytes per task. Measured: 85 to 87 at the peak of
+// sweeps, while the graph was made (BERT-large, ps and ring of 64 unlike nodes).
 double bytes_of_graph(double tasks) { return tasks * (kBytesKept - kBytesOfTimeline); }
 
 double bytes_of_simulation(double tasks) { return tasks * kBytesOfReplica; }

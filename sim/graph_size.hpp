@@ -7,18 +7,18 @@
 
 namespace hipress::sim {
 
-/// Uses of memory besides a graph, its recorded timeline and its critical path.
+/// Users of memory besides a graph, its recorded timeline and its critical path.
 struct Beside {
-  unsigned replicas = 0;       ///< number simulated at a time
+  unsigned replicas = 0;       ///< replicas simulated at a time
   bool changed_graph = false;  ///< a second graph of the same size, as for sensitivities
 };
 
 /// Estimated size of a scenario's graph, before it is made.
 struct GraphSize {
   double tasks = 0;  ///< exact for one iteration with pipelining; else an upper bound
-  double bytes = 0;  ///< estimated memory to make, simulate and explain it
+  double bytes = 0;  ///< estimated memory of graph, simulation and critical path
 };
-/// Throws std::invalid_argument as casync::make_layout() does.
+/// Size of a scenario's graph. Throws std::invalid_argument as casync::make_layout() does.
 GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Beside& beside = {});
 
 /// Estimated memory in bytes of a graph of `tasks` tasks, and of each simulation of it without a
@@ -27,7 +27,7 @@ double bytes_of_graph(double tasks);
 double bytes_of_simulation(double tasks);
 
 /// Throws InputError for a graph that does not fit in `memory_bytes`, or has more tasks or edges
-/// than ids can count. `remedy` says what would make it smaller.
+/// than their ids allow. `remedy` ends the message: it says how to make the graph smaller.
 void require_room(const GraphSize& size, std::int64_t memory_bytes, const std::string& remedy);
 
 }  // namespace hipress::sim

@@ -19,10 +19,10 @@ __extension__ using Wide = unsigned __int128;
 constexpr double kUnit = 0x1p32;
 constexpr double kMaxFactor = 1000;
 constexpr int kQuantiles =
-    4096;  // points of a continuous distribution, at the middle of equal parts
+    4096;  // factors that stand for a continuous distribution: the medians of equally likely parts
 
-// The functions below use IEEE additions, multiplications and divisions alone, since libraries'
-// exp and erf differ in their last bits.
+// The functions below use only IEEE additions, multiplications and divisions: the exp and erf of
+// different libraries differ in their last bits.
 
 /// Computes e^x for |x| <= 64: the series at x/256, squared eight times.
 double exponential(double x) {
@@ -80,7 +80,7 @@ std::vector<double> uniform(double half_width) {
   return factors;
 }
 
-/// A number from 0 to `most`.
+/// Parses a number from 0 to `most`.
 double parse_factor(std::string_view text, std::string_view what, double most) {
   double value = -1;
   try {

@@ -22,10 +22,10 @@ class Jitter {
   /// Uses these factors; each must be finite and 0 to 1000 (InputError).
   explicit Jitter(const std::vector<double>& factors);
 
-  /// Factor of every task if there is only one; else none.
+  /// Factor of every task if all factors are equal; else nullopt.
   std::optional<double> constant() const;
 
-  /// Selection of the draws. Different seeds or replicas draw independently.
+  /// Selects the draws. Different seeds or replicas draw independently.
   struct Draws {
     std::uint64_t seed = 0;
     std::uint32_t replica = 0;

@@ -15,12 +15,12 @@
 
 namespace hipress::sim {
 
-/// Calls work(i, job) for i of 0 … count−1, `jobs` calls at a time. `job` is below `jobs`;
-/// concurrent calls have different ones. After a call has thrown, no other begins. If several calls
+/// Calls work(i, job) for i = 0 … count−1, at most `jobs` calls at a time. `job` is below `jobs`,
+/// and differs between concurrent calls. After a call has thrown, no other begins. If several calls
 /// threw, the exception of the lowest i is rethrown: all calls before it had begun, so the
-/// exception depends neither on the number of jobs nor on their speed. If the system allows fewer
-/// threads (ulimit -u), or has memory for fewer, fewer threads do the work. No call begins before
-/// all threads have allocated their own state.
+/// exception depends neither on the number of jobs nor on their speed. If the system has room for
+/// fewer threads (ulimit -u, memory), fewer do the work. No call begins before all threads have
+/// allocated their own state.
 template <class Work>
 void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
   if (jobs <= 1 || count <= 1) {
@@ -28,7 +28,7 @@ void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
     return;
   }
   std::atomic<std::size_t> next = 0;
-  std::mutex mutex;  // guards the two below
+  std::mutex mutex;  // guards `failed` and `failure`
   std::size_t failed = count;
   std::exception_ptr failure;
   const auto serve = [&](unsigned job) {

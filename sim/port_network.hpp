@@ -7,7 +7,7 @@
 
 namespace hipress::sim {
 
-/// Network `port` (PortRule), with messages in the order of service that `Sends` defines.
+/// Network `port` (PortRule). `Sends` defines the order of service of messages.
 template <class Sends>
 class PortNetwork {
  public:

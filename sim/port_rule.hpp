@@ -9,14 +9,13 @@ namespace hipress::sim {
 
 /// Rule of network `port`: one message at a time per port. A free egress takes the first message of
 /// its queue and holds it until it has left. A held message waits for its receiver's ingress. A
-/// free ingress takes the first message that is held for it. This message starts, and occupies both
-/// its ports until it has left.
+/// free ingress takes the first message held for it: the message starts, and occupies both its
+/// ports until it has left.
 ///
 /// Two loops follow this rule: PortNetwork under the engine, for any graph and cluster; and the
 /// planner's PatternSimulator (planner/timing/pattern_simulator.hpp), whose state is a value to
 /// copy, compare and continue. They share this rule, the costs (works.hpp) and the order of service
-/// (service_order.hpp). Queues and events differ: the engine's hold tasks of any graph, the
-/// PatternSimulator's are part of its state.
+/// (service_order.hpp), but not queues and events.
 ///
 /// A port type has `busy`, `touched` and empty().
 class PortRule {
@@ -44,9 +43,9 @@ class PortRule {
     if (!egress.empty()) egress_.add(egress, sender);
     if (!ingress.empty()) ingress_.add(ingress, receiver);
   }
-  /// Ends an instant, or a round of it, on the ports of all nodes. hold(egress, node) takes the
-  /// first message of the queue, holds it for its ingress and calls joined_ingress().
-  /// start(ingress, node) takes the first message held there and starts it.
+  /// Starts messages on all free ports, at the end of an instant or of a round. hold(egress, node)
+  /// takes the first message of the egress's queue, holds it for its ingress and calls
+  /// joined_ingress(). start(ingress, node) starts the first message that is held for the ingress.
   template <class Egress, class Ingress, class Hold, class Start>
   void serve(Egress* egress, Ingress* ingress, const Hold& hold, const Start& start) {
     for (const std::uint32_t node : egress_.indices()) {

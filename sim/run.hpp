@@ -17,10 +17,10 @@ namespace hipress::sim {
 
 using casync::Picoseconds;
 
-/// Sharing of links by transfers; see docs/simulator.md.
+/// Rule by which transfers share links (docs/simulator.md).
 enum class Network : std::uint8_t {
   kPort,  ///< one message at a time per egress and ingress port
-  kFair,  ///< flows share links max-min
+  kFair,  ///< flows share links max-min fairly
 };
 Network parse_network(std::string_view name);  ///< InputError lists the known names
 const char* to_string(Network network);
@@ -32,28 +32,27 @@ using casync::TransferOrder;
 struct Options {
   Network network = Network::kFair;
   TransferOrder transfer_order = TransferOrder::kReady;
-  /// Host resources that computation uses; unset: as the graph says.
+  /// Host resources that computation uses; unset: those of TaskGraph::computing.
   std::optional<casync::Computing> computing = {};
   const Jitter* jitter = nullptr;  ///< null: every task takes its nominal time
   Jitter::Draws draws = {};
   bool record_timeline = false;  ///< costs 16 bytes a task
-  /// Polled about every millisecond: true ends the simulation with Stopped. May be empty.
+  /// Polled about every millisecond; if it returns true, simulate() throws Stopped. May be empty.
   std::function<bool()> stop = {};
 };
 
-/// Error: Options::stop ended a simulation.
+/// Thrown if Options::stop ended a simulation.
 class Stopped : public io::RunError {
  public:
   Stopped() : io::RunError("the simulation was stopped before its end") {}
 };
 
 struct Result {
-  Picoseconds iteration{};  ///< the last task's end: forward + synchronisation
-  /// End of the first Forward: some node starts backward. 0 for a sharded schedule, whose forward
-  /// waits for gathers.
+  Picoseconds iteration{};  ///< end of the last task: forward + synchronisation
+  /// Earliest end of Forward on a node. 0 for sharded schedules, whose forward waits for gathers.
   Picoseconds forward{};
-  /// End of the last Backward. For a sharded schedule, whose computation waits for gathers: the sum
-  /// of a node's computation, the maximum over nodes.
+  /// End of the last Backward. For a sharded schedule, whose computation waits for gathers: the
+  /// total computation of a node, the maximum over nodes.
   Picoseconds compute{};
   std::vector<std::int64_t> bytes_sent;  ///< per node
   traces::Timeline timeline;             ///< empty unless recorded

@@ -19,8 +19,8 @@ struct Scenario {
   costs::Profile profile;
   costs::Cluster cluster;
   Network network = Network::kFair;
-  /// Number of iterations. 1: a single one, with a barrier at its end; more: back to back. Counts
-  /// periods if the schedule's period is longer than a step.
+  /// Number of iterations, which run back to back (periods, if the schedule's period is longer than
+  /// a step). A single one ends with a barrier.
   int iterations = 1;
   TransferOrder transfer_order = TransferOrder::kReady;
   std::shared_ptr<const Jitter> jitter = nullptr;  ///< null: every task takes its nominal time
@@ -28,7 +28,7 @@ struct Scenario {
   std::function<bool()> stop = {};  ///< Options::stop
 };
 
-/// Graph of the scenario's plan. Message sizes are the profile's (predict_sizes()).
+/// Graph of the scenario's plan, with message sizes that predict_sizes() takes from the profile.
 casync::TaskGraph expand(const Scenario& scenario,
                          casync::Folding folding = casync::Folding::kNone);
 
@@ -58,9 +58,9 @@ inline std::uint32_t steps_per_period(const Scenario& scenario) {
   return scenario.plan.schedule.timetable(scenario.model).steps;
 }
 
-/// Time of a step: until the last task's end, or for back-to-back iterations the period of
-/// steady_state(). A mean over the period if the schedule's is longer than a step. Throws as
-/// simulate() does.
+/// Time of a step: until the end of the last task, or, for back-to-back iterations, the period of
+/// steady_state(). If the schedule's period has several steps, their mean. Throws as simulate()
+/// does.
 inline Picoseconds iteration_time(const Scenario& scenario, const casync::TaskGraph& graph) {
   const std::uint32_t steps = steps_per_period(scenario);
   if (scenario.iterations == 1) return simulate(scenario, graph).iteration / steps;

@@ -12,7 +12,7 @@ namespace {
 constexpr double kFaster = 1.1;  // a rate that is 10 % better
 constexpr double kShorter = 0.9;
 
-/// Replaces a time by that of the same work at a 10 % higher speed.
+/// Sets a time to that of the same work at a 10 % higher speed.
 void hurry(double& seconds) { seconds /= kFaster; }
 
 void hurry(costs::Curve& curve) { curve = curve.times(1 / kFaster); }
@@ -120,8 +120,8 @@ constexpr std::array kDoublings = {
     Doubling{"the CPU's part of transfers",
              [](Scenario& scenario) { slow_transfers(0.5, scenario.profile, scenario.cluster); }}};
 
-/// Graph of a changed scenario; folded like the graph before the change, if possible. Ready times
-/// determine the bulk groups, so the change may rule folding out.
+/// Graph of a changed scenario, folded if the graph before the change was, and if still possible:
+/// ready times determine the bulk groups, so the change may rule folding out.
 casync::TaskGraph expand_again(const Scenario& changed, const casync::TaskGraph& before) {
   using casync::Foldability;
   const bool folds = before.folded &&

@@ -21,17 +21,18 @@ std::span<const Improvement> improvements();
 struct Sensitivity {
   std::string_view name;
   Picoseconds iteration{};  ///< time with this improvement alone
-  Picoseconds change{};  ///< difference to the unchanged iteration, negative if it helps; it can be
-                         ///< positive, as schedules without lookahead can lose time by faster parts
+  Picoseconds change{};  ///< difference from the unchanged iteration; negative if it helps. Can be
+                         ///< positive: scheduling without lookahead may lose time by a faster part
 };
 
-/// Iteration time with each improvement, in the order of improvements(); one simulation each.
-/// `graph` and `iteration` are the scenario's own.
+/// Iteration time with each improvement, in the order of improvements(); runs one simulation each.
+/// `graph` and `iteration` are those of the unchanged scenario.
 std::vector<Sensitivity> sensitivities(const Scenario& scenario, const casync::TaskGraph& graph,
                                        Picoseconds iteration);
 
-/// Share of the iteration saved by doubling the speed of computation, the network, codecs and
-/// merges, or the CPU's part of transfers; four simulations. A negative saving counts as 0.
+/// Share of the iteration that is saved if one part has twice the speed: computation, network,
+/// codecs and merges, or the CPU's part of transfers. Four simulations. Negative savings count as
+/// 0.
 std::vector<models::Gain> gains(const Scenario& scenario, const casync::TaskGraph& graph,
                                 Picoseconds iteration);
 

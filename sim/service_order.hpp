@@ -5,9 +5,8 @@
 
 #include "casync/task_graph.hpp"
 
-/// Order of service of tasks that wait for one resource: by a key of times and gradients, then by
-/// the task's place within its unit. The engine and the planner's timeline (planner/timing) both
-/// follow this order.
+/// Order of service of tasks that wait for one resource: by ServiceKey, then by the task's place
+/// within its unit. The engine and the planner's timeline (planner/timing) both follow this order.
 namespace hipress::sim {
 
 struct ServiceKey {
@@ -27,7 +26,7 @@ constexpr ServiceKey key_by_need(std::int64_t ready, std::uint32_t need) {
   return {-std::int64_t{need}, ready};
 }
 
-/// Peer offset, partition, kind, id; packed into two numbers, which compare fast.
+/// Peer offset, partition, kind and id, packed into two numbers that compare fast.
 struct PlaceInUnit {
   std::uint64_t first = 0, second = 0;
   auto operator<=>(const PlaceInUnit&) const = default;

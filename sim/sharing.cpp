@@ -12,12 +12,12 @@ __extension__ using SignedWide = __int128;
 
 constexpr std::uint64_t kWhole = std::uint64_t{1} << 32;
 
-/// Levels that differ by less than this factor are one level, and a speed that lacks less than
-/// kAlmost of a unit is rounded up. Exact arithmetic has ties and whole numbers of units there; the
-/// rounding of sums in double precision, and so the order of their terms, must not decide them.
+/// Levels that differ by less than kSameLevel count as equal, and a speed less than kAlmost below a
+/// whole number of units is rounded up to it. In exact arithmetic these are ties and whole numbers;
+/// rounding in double precision, which depends on the order of terms, must not break them.
 constexpr double kSameLevel = 1 + 0x1p-40;
 constexpr double kAlmost = 0x1p-16;
-/// Relative difference of levels below which they differ only by rounding.
+/// Relative difference of levels that may be due to rounding alone.
 constexpr double kRounding = 0x1p-46;
 constexpr double kLoadUnit = 0x1p40;  // the sum of all concurrent loads fits in 64 bits
 constexpr std::uint32_t kNoCapacity = ~std::uint32_t{0};
@@ -158,8 +158,7 @@ casync::TaskId Sharing::finish(Slot slot) {
   return activity.task;
 }
 
-/// Gives an activity the share of an ended one with the same weight and uses. False if there is
-/// none.
+/// Gives an activity the share of an ended one with the same weight and uses, if there is one.
 bool Sharing::take_place(Activity& activity) {
   const auto found = std::ranges::find_if(vacancies_, [&](const Vacancy& vacancy) {
     return vacancy.weight == activity.weight && vacancy.uses == activity.uses;
@@ -203,8 +202,8 @@ void Sharing::settle(std::int64_t now, EventQueue& events) {
   touched_.clear();
 }
 
-/// Recomputes levels until nothing changes. False if that takes longer than filling everything
-/// anew.
+/// Recomputes levels until nothing changes. Gives up and returns false if that would take longer
+/// than filling all connected capacities anew.
 bool Sharing::adjust() {
   const std::size_t running = activities_.size() - free_.size();
   const std::size_t most = running / 2 + 64;
@@ -240,7 +239,7 @@ void Sharing::mark_dirty(std::uint32_t capacity) {
   dirty_.push_back(capacity);
 }
 
-/// Level at which an activity stops, with capacity `but` ignored.
+/// Level at which an activity stops rising, if capacity `but` is ignored.
 double Sharing::level_of(const Activity& activity, std::uint32_t but) const {
   double level = 1 / activity.weight;
   for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
@@ -259,8 +258,8 @@ void Sharing::set_level(Activity& activity, double level) {
   activity.level = level;
 }
 
-/// Progressive filling of one capacity; each user rises to the level that its other capacities
-/// allow. False if level and equal shares stay as they were.
+/// Progressive filling of one capacity, whose users each rise at most to the level that their other
+/// capacities allow. False if its level and `equals` stay as they were.
 bool Sharing::fill_alone(std::uint32_t id) {
   Capacity& capacity = capacities_[id];
   limited_.clear();
@@ -290,8 +289,8 @@ bool Sharing::fill_alone(std::uint32_t id) {
   return true;
 }
 
-/// Level at which limited_ fills the amount, or kNotFull. Keeps in limited_ the users that stop
-/// there.
+/// Level at which the users in limited_ fill the amount, or kNotFull. Removes the users that stop
+/// at a lower level from limited_.
 double Sharing::level_of_limited(double amount, double demand) {
   double used = 0, level = 0;
   for (bool again = true; again && !limited_.empty();) {
@@ -306,9 +305,9 @@ double Sharing::level_of_limited(double amount, double demand) {
   return limited_.empty() ? kNotFull : level;
 }
 
-/// Brings an activity to its level after a capacity's level has changed. Marks its other capacities
-/// dirty if their levels may change: a full one unless it stops the activity both before and after,
-/// and one that is not full if it may become full.
+/// Updates an activity's level after that of capacity `because_of` has changed. Marks each other
+/// capacity of the activity dirty whose level may change: a full one, unless it limits the activity
+/// both before and after; another one, if it may become full.
 void Sharing::move(Slot slot, std::uint32_t because_of) {
   Activity& activity = activities_[slot];
   if (!std::exchange(activity.moved, true)) moved_.push_back(slot);
@@ -347,7 +346,7 @@ Sharing::Speed Sharing::share_at_level(const Activity& activity) const {
 /// Fills every component that contains a changed capacity.
 void Sharing::fill_connected() {
   for (const std::uint32_t capacity : changed_) {
-    if (!capacities_[capacity].changed) continue;  // part of a component that is done
+    if (!capacities_[capacity].changed) continue;  // its component is done
     component_.clear();
     component_capacities_.clear();
     collect(capacity);
@@ -381,12 +380,13 @@ void Sharing::collect(std::uint32_t first) {
 }
 
 double Sharing::full_level(const Capacity& capacity) const {
-  // Rounding may make either slightly negative.
+  // Rounding may make the difference or the demand slightly negative.
   const double left = std::max(0.0, capacity.amount - capacity.used);
   return capacity.demand > 0 ? left / capacity.demand : std::numeric_limits<double>::infinity();
 }
 
-/// Progressive filling. The level rises; an activity's speed is level × weight until it is settled.
+/// Progressive filling of a component. The speed of an activity is level × weight until it is
+/// settled.
 void Sharing::fill() {
   for (const std::uint32_t id : component_capacities_) {
     Capacity& capacity = capacities_[id];
@@ -422,7 +422,7 @@ void Sharing::fill() {
   }
 }
 
-/// Settles every open activity that stops at this level: at full speed, or on a full capacity.
+/// Settles every open activity that stops at this level, because of full speed or a full capacity.
 void Sharing::settle_level(double level) {
   const double same_level = level * kSameLevel;
   for (const std::uint32_t id : component_capacities_) {

@@ -15,29 +15,28 @@ namespace hipress::sim {
 /// Activities that share capacities: flows on links, threads on cores.
 ///
 /// An activity has work (picoseconds at full speed) and runs at a speed between 0 and 1. A capacity
-/// limits the sum of use × speed over its activities. Speeds are weighted max-min fair: all rise
-/// together, each in proportion to its weight. An activity stops rising at full speed, or when one
-/// of its capacities is full; the others go on (progressive filling, Bertsekas and Gallager, Data
-/// Networks, 6.5.2).
+/// limits the sum of use × speed over its activities. Speeds are weighted max-min fair (progressive
+/// filling, Bertsekas and Gallager, Data Networks, 6.5.2): all speeds rise together, each in
+/// proportion to its activity's weight. A speed stops rising at 1, or when one of the activity's
+/// capacities is full, while other speeds rise further.
 ///
-/// A full capacity has a *level*, above which none of its activities rises. A change recomputes the
-/// levels of the capacities concerned, and of those whose activities change their speed with them,
-/// until nothing changes. Then no speed can rise, so the speeds are the fair ones. If many levels
-/// change, everything connected is filled anew. If a new activity takes the place of an ended one,
-/// as a flow's next message does, nothing is recomputed.
+/// An activity's *level* is its speed divided by its weight. A full capacity limits the level of
+/// its activities. If activities start or end, the levels of their capacities are recomputed; then
+/// those of other capacities whose activities changed their speed, until nothing changes. The
+/// speeds are then fair. If many levels change, all connected capacities are filled anew. If a new
+/// activity takes the place of an ended one, as a flow's next message does, nothing is recomputed.
 ///
-/// Remaining work is an integer. Speeds are ratios of integers: exactly 1/n where n equals share
-/// one full capacity, else in units of 2^-32. A completion rounds up to a whole picosecond.
+/// Remaining work is an integer. Speeds are ratios of integers: exactly 1/n for n equal activities
+/// that share one full capacity, else in units of 2^-32. Ends are rounded up to a picosecond.
 class Sharing {
  public:
   using Slot = std::uint32_t;
 
-  /// End of any activity that would end later (53 days): longer than any simulation, and small
-  /// enough that sums of times cannot overflow.
+  /// Latest end of an activity (53 days): after any simulation, and small enough for sums of times.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
-  /// Use of one capacity, and its amount at full speed. Members are uninitialised, since every
-  /// start of a task would write kMaxUses of them.
+  /// Amount of a capacity that an activity uses at full speed. Members are uninitialised, to spare
+  /// every start of a task kMaxUses writes.
   struct Use {
     std::uint32_t capacity;
     double amount;
@@ -54,8 +53,8 @@ class Sharing {
     }
   };
 
-  /// Sort and place of an activity, which determine its slowdown by overlaps. A transfer is under
-  /// way on two nodes, and the slower end sets its pace.
+  /// Sort and place of an activity, which determine how overlaps slow it. A transfer runs on two
+  /// nodes, and the slower end sets its pace.
   enum class Sort : std::uint8_t { kCompute, kCodec, kTransfer };
   struct Place {
     Sort sort;
@@ -64,21 +63,21 @@ class Sharing {
   };
 
   std::uint32_t add_capacity(double amount);
-  /// From now on, activities of different sorts on one of the `nodes` slow each other: the speed
-  /// that sharing gives is divided by the factors, to 1/4096, of the other sorts under way there.
-  /// The part of a capacity that this leaves free stays unused.
+  /// Makes activities of different sorts on one node slow each other: the speed that sharing gives
+  /// is divided by the factors (rounded to 1/4096) of the other sorts that run there. The part of a
+  /// capacity that this leaves free stays unused.
   void set_overlap(const costs::DirectedFactors& factors, std::uint32_t nodes);
 
   /// Starts an activity at `now`; `work` is in picoseconds. Its speed is known after the next
   /// settle().
   Slot start(casync::TaskId task, std::int64_t work, double weight, const Uses& uses,
              std::int64_t now, const Place& place = {});
-  /// Ends the activity whose event came due, and returns its task.
+  /// Ends an activity whose event is due. Returns its task.
   casync::TaskId finish(Slot slot);
   bool stale(const Event& event) const {
     return activities_[event.subject].version != event.version;
   }
-  /// Recomputes speeds after starts and finishes at `now`, and pushes an event for every new end.
+  /// Recomputes speeds after starts and finishes at `now`. Pushes an event for every changed end.
   void settle(std::int64_t now, EventQueue& events);
 
  private:
@@ -98,9 +97,9 @@ class Sharing {
     double level = 0;  // its speed is level × weight, at most full speed
     std::uint32_t version = 0;
     bool visited = false;
-    bool moved = false;  // its level or the capacity that it stops at may have changed
+    bool moved = false;  // its level, or the capacity that limits it, may have changed
     Uses uses;
-    std::array<std::uint32_t, kMaxUses> position;  // its places in Capacity::users
+    std::array<std::uint32_t, kMaxUses> position;  // its index in Capacity::users, per use
   };
   static constexpr double kNotFull = std::numeric_limits<double>::infinity();
   struct Capacity {
@@ -109,19 +108,19 @@ class Sharing {
     std::vector<Slot> users;
     bool changed = false;
     bool visited = false;
-    double used = 0;    // use by activities with settled speeds
-    double demand = 0;  // use by the others, per unit of level
+    double used = 0;    // by activities with settled speeds
+    double demand = 0;  // of all other activities, per unit of level
     std::uint32_t open = 0;
-    bool plain = true;  // amount 1/parts, no user settled, uses and weights 1: shares are exactly
-                        // 1/(parts × n)
-    bool full = false;  // it is full at the level being settled
-    double level = kNotFull;   // above which no user rises
-    std::uint64_t equals = 0;  // all users get exactly 1/equals; 0: they do not
-    std::int64_t load = 0;     // load of all users, in units of 2^-40, each rounded down
-    bool dirty = false;        // its level is to be recomputed
+    bool plain = true;         // amount is 1/parts, no user settled, uses and weights 1: shares are
+                               // exactly 1/(parts × n)
+    bool full = false;         // at the level being settled
+    double level = kNotFull;   // no user rises above it
+    std::uint64_t equals = 0;  // if not 0, all users get exactly 1/equals
+    std::int64_t load = 0;     // sum of users' loads, each rounded down, in units of 2^-40
+    bool dirty = false;        // its level must be recomputed
     bool is_full() const { return level < kNotFull; }
   };
-  /// A user of one capacity, with the level that its other capacities allow.
+  /// A user of one capacity; `level` is the level that its other capacities allow.
   struct Limited {
     double level;
     double demand;  // per unit of level
@@ -152,22 +151,21 @@ class Sharing {
   bool take_place(Activity& activity);
 
   /// Share of an activity that has ended since the last settle(). A new activity with the same
-  /// weight and uses takes it over, which changes nothing for the others.
+  /// weight and uses takes it over, so no other speed changes.
   struct Vacancy {
     Uses uses;
     double weight;
     double level;
     Speed share;
   };
-  /// Maximum number of vacancies to search. If more activities end at once, one recomputation
-  /// serves all.
+  /// Maximum number of vacancies to search. If more activities end at once, speeds are recomputed.
   static constexpr std::size_t kMaxVacancies = 16;
 
-  /// Activities under way on a node.
+  /// Activities that run on a node.
   struct Node {
     std::array<std::uint32_t, 3> running{};  // by sort
     std::vector<Slot> activities;
-    bool changed = false;  // the sorts under way changed
+    bool changed = false;  // the sorts that run there have changed
   };
 
   std::vector<Activity> activities_;
@@ -175,12 +173,12 @@ class Sharing {
   std::vector<Capacity> capacities_;
   std::vector<std::uint32_t> changed_;
   std::vector<Vacancy> vacancies_;
-  std::vector<Slot> fresh_;    // started without any capacity
-  std::vector<Slot> started_;  // slots with capacities, and not in a vacancy
-  std::vector<Slot> touched_;  // slots with a possibly changed share or slowdown
-  std::vector<Node> nodes_;    // empty unless overlaps slow
+  std::vector<Slot> fresh_;    // started, without uses
+  std::vector<Slot> started_;  // started, with uses, not in a vacancy
+  std::vector<Slot> touched_;  // share or slowdown may have changed
+  std::vector<Node> nodes_;    // empty unless set_overlap()
   std::vector<std::uint32_t> changed_nodes_;
-  std::array<std::array<std::uint64_t, 3>, 8> slowdowns_{};  // by sorts under way, and sort; 2^-24
+  std::array<std::array<std::uint64_t, 3>, 8> slowdowns_{};  // [sorts that run][sort], in 2^-24
   // Used while levels are adjusted.
   std::vector<std::uint32_t> dirty_;  // capacities
   std::vector<Slot> moved_;
@@ -190,7 +188,7 @@ class Sharing {
   std::vector<std::uint32_t> component_capacities_;
   std::vector<Speed> new_speeds_;       // per index into component_
   std::vector<std::uint32_t> open_;     // indices into component_ whose speed is not settled
-  std::vector<std::uint32_t> settled_;  // stop at the level being settled
+  std::vector<std::uint32_t> settled_;  // those that stop at the level being settled
 };
 
 }  // namespace hipress::sim

@@ -77,7 +77,7 @@ void check_site(const costs::Cluster& cluster) {
   require(!costs::is_hierarchical(cluster), "sites: not with host_link or rack");
 }
 
-/// Racks count the links of hosts, so nodes that share a host must share its link too.
+/// Refuses racks, whose capacities count links of hosts, if nodes share a host but not its link.
 void check_hosts(const costs::Cluster& cluster) {
   require(cluster.racks.empty() || cluster.host_link || !costs::share_a_host(cluster),
           "rack: nodes that share a host need a host_link; those on other hosts share the host's "
@@ -159,7 +159,7 @@ Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Clu
   require(options.network == Network::kFair || costs::is_uniform(cluster) || !graph.groups.empty(),
           "network port has one port per node, but in this cluster messages pass links that nodes "
           "share (host_link, rack, slow_links, pairs of sites): take network fair");
-  if (!graph.groups.empty()) {  // has no messages
+  if (!graph.groups.empty()) {  // such a graph has no messages
     return EventEngine<FairNetwork<SendsByReady>, true>(graph, costs, cluster, options).run();
   }
   if (options.transfer_order == TransferOrder::kNeed) {

@@ -21,12 +21,12 @@
 
 namespace hipress::sim {
 
-/// Runs a graph in virtual time. Deterministic to the byte. The graph must satisfy casync::check(),
-/// as every graph expanded from a plan does (here a Send without a Recv would end unnoticed).
-/// Throws io::InputError for impossible costs (zero bandwidth, negative latency, NaN), a task of
-/// more than kLongest_s or a run of more than 53 days; throws io::RunError that names up to ten
-/// stuck tasks and what they wait for if the graph cannot finish; Stopped if Options::stop returns
-/// true.
+/// Runs a graph in virtual time. Equal input gives bit-identical results. The graph must satisfy
+/// casync::check(), as every graph expanded from a plan does: simulate() itself does not notice a
+/// Send without a Recv. Throws io::InputError for impossible costs (zero bandwidth, negative
+/// latency, NaN), a task of more than kLongest_s or a run of more than 53 days; io::RunError, which
+/// names up to ten stuck tasks and what they wait for, if the graph cannot finish; Stopped if
+/// Options::stop returns true.
 Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs,
                 const costs::Cluster& cluster, const Options& options = {});
 

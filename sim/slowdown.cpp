@@ -15,11 +15,11 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Kinds of work to which computation loses time.
+/// Kinds of concurrent work that slow computation.
 enum Rival : std::uint8_t { kCodec, kTransfer, kComputation, kRivals };
 using Shares = std::array<double, kRivals>;
 
-/// Begin (sign 1) or end (sign -1) of a task's demand on its host.
+/// Beginning (sign 1) or end (sign -1) of a task's demand on its host.
 struct Change {
   Picoseconds at{};
   TaskId task = 0;
@@ -201,7 +201,7 @@ class Attribution {
     }
   }
 
-  /// Attributes a shortage of `capacity` to the other tasks, each by its demand.
+  /// Attributes a shortage of `capacity` to the rivals, each by its demand.
   static void lose_to(const Shares& wanted, double capacity, double own, double passed,
                       Running& one) {
     const double all = sum(wanted);

@@ -10,7 +10,7 @@ using casync::Picoseconds;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Computation of each node. It is a chain, so tasks in order of ids are in order of time.
+/// Computing tasks of each node. They form a chain, so the order of ids is that of time.
 std::vector<std::vector<TaskId>> chains(const TaskGraph& graph) {
   std::vector<std::vector<TaskId>> of_node(graph.representatives());
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -20,7 +20,7 @@ std::vector<std::vector<TaskId>> chains(const TaskGraph& graph) {
   return of_node;
 }
 
-/// Time in the tasks of a chain, starting at its task `first`.
+/// Total time of a chain's tasks, from task number `first` on.
 struct Busy {
   Picoseconds forward{}, compute{};
 };

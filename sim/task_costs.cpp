@@ -9,7 +9,7 @@
 namespace hipress::sim {
 namespace {
 
-/// Converts a task's time in `seconds`; throws InputError, with the amount in `unit`, if out of
+/// A task's time in picoseconds. Throws InputError, with the amount in `unit`, if it is out of
 /// range.
 Picoseconds checked(const casync::Task& task, std::string_view unit, double seconds) {
   if (seconds >= 0 && seconds <= kLongest_s) return casync::from_seconds(seconds);

@@ -14,24 +14,24 @@ namespace hipress::sim {
 
 using casync::Picoseconds;
 
-/// Longest time that one task may take, jitter included: 1e6 s. Beyond it a cost is a mistake, and
-/// sums would leave 64 bits.
+/// Longest time that one task may take, jitter included: 1e6 s. A longer one is a mistake in the
+/// costs, and sums of such times would not fit in 64 bits.
 inline constexpr double kLongest_s = 1e6;
 inline constexpr std::int64_t kLongest_ps = 1'000'000'000'000'000'000;
 
-/// Costs of the tasks of one plan's graphs, looked up once by kind and index into Plan::algorithms.
+/// Costs of tasks in graphs of one plan. The constructor looks up the profile's entries.
 class TaskCosts {
  public:
   /// Throws InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
-  /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, split
-  /// across `gpus` GPUs. `divisor` is that of the graph; `factors` are TaskGraph::factors_of(task).
-  /// 0 for a batched task: its leader bears the batch's cost. Throws InputError if the profile
-  /// lacks costs of that number of stages.
+  /// Time of an Encode, Decode or Merge of `task.amount` elements, split across `gpus` GPUs, if it
+  /// runs alone. `divisor` is TaskGraph::divisor; `factors` are TaskGraph::factors_of(task). 0 for
+  /// a batched task: its leader bears the batch's cost. Throws InputError if the profile lacks
+  /// costs for the algorithm's number of stages.
   Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor, std::uint32_t gpus = 1,
                          std::span<const casync::Factor> factors = {}) const;
   /// Time of an AllReduce over `nodes` nodes on an otherwise idle link: the library's time for the
-  /// task's bytes. If the task casts, an encode before and a decode after are added, at compute
+  /// task's bytes. If the task casts, an encode before and a decode after it are added, at compute
   /// speed 1, each split across `gpus` GPUs. `ranks_per_core` as in costs::CollectiveCosts.
   Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
                               const costs::LinkCosts& link, std::uint32_t gpus = 1,
@@ -42,7 +42,7 @@ class TaskCosts {
   costs::PortShares port_shares(const casync::Task& task, std::uint32_t nodes,
                                 const costs::LinkCosts& link) const;
 
-  /// Lower bound of an Encode's, Decode's or Merge's memory traffic, bytes; 0 if unknown.
+  /// Lower bound on the memory traffic of an Encode, Decode or Merge, in bytes; 0 if unknown.
   double memory_bytes(const casync::Task& task) const;
 
   /// Time of an AllGather, ReduceScatter or AllToAll in a group of `nodes` nodes on an otherwise

@@ -20,8 +20,8 @@ class Sent {
     changes_.push_back({casync::to_seconds(end), -rate});
   }
 
-  /// Maximum number of bytes in any window of that length. The sum over a window is linear between
-  /// the instants at which one of its ends meets a change, so its maximum is at one of them.
+  /// Maximum number of bytes in any window of that length. Between instants at which an end of the
+  /// window meets a change, the sum is linear, so its maximum is at such an instant.
   double most_within(double length_s) {
     if (changes_.empty()) return 0;
     sum_up();
@@ -37,7 +37,7 @@ class Sent {
  private:
   struct Change {
     double time_s = 0;
-    double rate = 0;  // the step in bytes/s; after sum_up(), the rate that follows
+    double rate = 0;  // change of the rate in bytes/s; after sum_up(), the new rate
     double sent = 0;  // bytes until then
   };
 

@@ -14,7 +14,7 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Sums up the tasks' use of each resource, in picoseconds; divides by the iteration at the end.
+/// Sums up the tasks' use of each resource in picoseconds, then divides by the iteration time.
 class Tally {
  public:
   Tally(const Scenario& scenario, const TaskGraph& graph, const Result& result)
@@ -60,7 +60,7 @@ class Tally {
     return scenario_.network == Network::kFair ? 2 * link.bandwidth_both_ways / link.bandwidth : 2;
   }
 
-  /// Converts picoseconds to shares, with one rounding each.
+  /// Converts picoseconds to shares of the iteration.
   void divide_by_iteration() {
     const auto iteration = static_cast<double>(result_.iteration.count());
     const auto divide = [&](double& time) { time = iteration > 0 ? time / iteration : 0; };
@@ -134,8 +134,8 @@ class Tally {
     if (use_.host_links.empty()) {
       for (LinkUse* use : {&node.egress, &node.ingress}) add_collective(work, bytes, *use);
     } else {
-      // All nodes of a host keep its link busy together; a folded graph has the tasks of one of
-      // them.
+      // Nodes of a host use its link together. A folded graph has only one of them, which counts
+      // for all.
       const double share = graph_.folded ? 1 : 1.0 / costs::nodes_per_host(cluster);
       SharedLinkUse& link = use_.host_links[cluster.host[task.node]];
       const double busy = network.flows * network.link.bandwidth / cluster.link.bandwidth;
@@ -152,7 +152,7 @@ class Tally {
     ++use.messages;
   }
 
-  /// One direction of a link on a message's way.
+  /// One direction of a link on a message's path.
   struct Hop {
     LinkUse* use = nullptr;
     double bandwidth = 0;
@@ -188,7 +188,7 @@ class Tally {
     return way;
   }
 
-  /// Costs of the link by which a message or an all-reduce is costed.
+  /// Costs of the link that determines the time of a message or an all-reduce.
   costs::LinkCosts link_of(const Task& send) const {
     const costs::Cluster& cluster = scenario_.cluster;
     if (send.kind == Kind::kAllReduce) return ring_;
@@ -218,7 +218,7 @@ class Tally {
           hop.bandwidth == link.bandwidth ? work : work * (link.bandwidth / hop.bandwidth);
     }
     const std::uint32_t receiver = graph_.representative(graph_.peer(send));
-    if (send.kind == Kind::kAllReduce) return;  // an all-reduce's use of shared cores is unknown
+    if (send.kind == Kind::kAllReduce) return;  // its use of shared cores is unknown
     const double core_work = 1e12 * link.core_s(bytes, casync::interrupts(send));
     add_cores(send.node, core_work / 2);
     add_cores(receiver, core_work / 2);
@@ -228,7 +228,7 @@ class Tally {
     if (!core_work_.empty()) core_work_[scenario_.cluster.host[node]] += picoseconds;
   }
 
-  /// Adds the union of the messages' times, from the sends in the order of their starts.
+  /// Sets LinkUse::busy from the union of the messages' times.
   void add_busy_links() {
     std::vector<TaskId> sends;
     for (TaskId id = 0; id < graph_.tasks(); ++id) {

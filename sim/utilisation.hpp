@@ -11,20 +11,19 @@ namespace hipress::sim {
 struct LinkUse {
   std::int64_t bytes = 0;
   std::int64_t messages = 0;
-  double utilisation = 0;  ///< share of its capacity during the iteration: the sum of o + bytes/B
-                           ///< over its messages, over the iteration time
-  double busy = 0;  ///< share of the iteration with a message under way; more than `utilisation` if
-                    ///< messages are slower than the link
+  double utilisation = 0;  ///< sum of o + bytes/B of its messages, divided by the iteration time
+  double busy = 0;         ///< share of the iteration in which a message was under way; exceeds
+                           ///< `utilisation` if messages were slower than the link
 };
 
 /// Use of a node's resources: shares of the iteration time, 0 to 1.
 struct NodeUse {
-  double compute = 0;  ///< its compute stream ran a task
-  double codec = 0;    ///< its codec stream ran a task
-  double local = 0;    ///< its GPUs exchanged data
+  double compute = 0;  ///< its compute stream
+  double codec = 0;    ///< its codec stream
+  double local = 0;    ///< the link between its GPUs
   LinkUse egress, ingress;
-  double both_ways = 0;  ///< use of both directions together, over their joint capacity; their
-                         ///< mean on a full-duplex link and with network `port`
+  double both_ways = 0;  ///< use of both directions, divided by their joint capacity; the mean of
+                         ///< both on a full-duplex link and with network `port`
 };
 
 /// Use of a link that the nodes of a host or a rack share.
@@ -37,15 +36,14 @@ struct SharedLinkUse {
 struct HostUse {
   std::uint32_t host = 0;
   double utilisation = 0;  ///< core-seconds of codec tasks, transfers and computation with a known
-                           ///< number of threads, over cores × iteration
+                           ///< number of threads, divided by cores × iteration time
 };
 
 struct Utilisation {
   std::vector<NodeUse> nodes;
-  std::vector<SharedLinkUse> host_links;  ///< per host; empty without a host link, since every node
-                                          ///< then has a link of its own
+  std::vector<SharedLinkUse> host_links;  ///< per host; empty without a host link
   std::vector<SharedLinkUse> rack_links;  ///< per rack; empty without racks
-  std::vector<HostUse> hosts;  ///< in order of their number; empty if cores are not shared
+  std::vector<HostUse> hosts;             ///< by number; empty if cores are not shared
 };
 
 /// Use of every resource in a simulated iteration; all zero for an iteration of zero length.

@@ -2,7 +2,7 @@
 
 namespace hipress::sim {
 
-/// Sorts tasks that mostly come in order, or (a server's partitions) in an order that is rotated.
+/// Sorts tasks that mostly are in order already, or (a server's partitions) in a rotated order.
 void WaitingQueue::Sorter::sort(Ready* begin, Ready* end) {
   places_.clear();
   std::size_t descents = 0, descent = 0;
@@ -23,7 +23,7 @@ void WaitingQueue::Sorter::sort(Ready* begin, Ready* end) {
   for (std::size_t i = 0; i < places_.size(); ++i) begin[i].id = places_[i].id();
 }
 
-/// Includes earlier tasks of the same time that were already sorted.
+/// Sorts the unsorted tasks, and merges them with sorted ones of the same ready time.
 void WaitingQueue::sort_latest(Sorter& sorter) {
   Ready* const begin = tasks_.data();
   Ready* const end = begin + tasks_.size();

@@ -40,7 +40,7 @@ struct Ready {
   TaskId id;
 };
 
-/// Tasks that wait for one resource, first served first, in any order of arrival.
+/// Priority queue of tasks that wait for one resource, in the order of service; added in any order.
 class WaitingHeap {
  public:
   bool empty() const { return heap_.empty(); }
@@ -60,12 +60,12 @@ class WaitingHeap {
   std::vector<Waiting> heap_;
 };
 
-/// Queue of tasks in the usual order that are added as time goes on, as every stream's are. Only
-/// tasks of one ready time need sorting, and only if they still wait when its turn comes. A single
-/// waiting task needs no queue.
+/// Queue in the usual order, for tasks that are added in order of ready time, as to every stream.
+/// Only tasks of one ready time need sorting, and only when the first of them is taken or a later
+/// task is added. A single waiting task needs no queue.
 class WaitingQueue {
  public:
-  /// Puts tasks of one ready time in order; one for all queues of a graph.
+  /// Sorts tasks of one ready time. All queues of a graph share one.
   class Sorter {
    public:
     explicit Sorter(const TaskGraph& graph) : graph_(graph) {}
@@ -122,13 +122,13 @@ class WaitingQueue {
   void drop_taken();
 
   std::uint32_t size_ = 0;    // number of waiting tasks
-  std::uint32_t next_ = 0;    // first of the queue that still waits
-  std::uint32_t sorted_ = 0;  // from here on all have one ready time and are unsorted
+  std::uint32_t next_ = 0;    // index of the first that still waits
+  std::uint32_t sorted_ = 0;  // tasks from this index have one ready time and are unsorted
   Ready alone_{0, 0};         // the waiting task, if the queue is empty
   std::vector<Ready> tasks_;  // in order of ready time
 };
 
-/// Waiting Sends in the usual order. SendsByNeed keeps them by priority instead.
+/// Waiting Sends in the usual order. SendsByNeed orders them by priority instead.
 class SendsByReady {
  public:
   bool empty() const { return queue_.empty(); }
@@ -164,8 +164,8 @@ class SendsByNeed {
   WaitingHeap heap_;
 };
 
-/// Sends offered to one receiver, in the order of service. A single offer, the common case, is kept
-/// without computing its place in the order.
+/// Sends that are held for one receiver, in the order of service. A single one, the common case, is
+/// stored without computing its place in the order.
 template <class Sends>
 class Offers {
  public:
@@ -190,7 +190,7 @@ class Offers {
   WaitingHeap many_;
 };
 
-/// Set of the resources to examine when the instant ends.
+/// Set of the resources to examine at the end of the instant.
 class Touched {
  public:
   /// `resources` is their number; each must have a member `touched`.

@@ -58,7 +58,7 @@ std::int64_t Works::of(const Task& task, costs::Path path, double speed,
       return at_speed(task, codec(task, factors), speed);
     case casync::Resource::kCompute:
       return at_speed(task, computation(task), speed);
-    case casync::Resource::kCollective:  // only graphs have such tasks
+    case casync::Resource::kCollective:  // Works::of_group() has their work
     case casync::Resource::kNone:
       break;
   }

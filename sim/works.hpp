@@ -14,15 +14,15 @@ namespace hipress::sim {
 /// Throws io::InputError that names the task and its time, in a cluster of `nodes` nodes.
 [[noreturn]] void report_too_long(const casync::Task& task, std::uint32_t nodes, double seconds);
 
-/// Time of each task alone on its resource, in picoseconds: the costs of the engine, and of
-/// simulations without a graph (planner/timing). Throws io::InputError, as report_too_long() does,
-/// for a task that takes longer than kLongest_s.
+/// Work of each task, its time alone on its resource in picoseconds. The engine uses it, and the
+/// planner's simulations without a graph (planner/timing). Throws io::InputError, as
+/// report_too_long() does, for a task that takes longer than kLongest_s.
 class Works {
  public:
   /// `divisor` is that of the graph. `costs` and `cluster` must outlive this object.
   Works(const TaskCosts& costs, const costs::Cluster& cluster, std::uint32_t divisor);
 
-  /// Work of a task: on a node of compute speed `speed`; for a Send, along `path`. `factors` as in
+  /// Work of a task: on a node of compute speed `speed`; of a Send on `path`. `factors`: see
   /// codec().
   std::int64_t of(const casync::Task& task, costs::Path path, double speed,
                   std::span<const casync::Factor> factors = {}) const;
@@ -32,9 +32,9 @@ class Works {
     const auto bytes = static_cast<double>(send.amount);
     return on(path).overhead + checked(send, bytes / on(path).link.bandwidth);
   }
-  /// Time from the end of a Send to the end of its Recv: L, on the wire.
+  /// Latency L: time from the end of a Send to the end of its Recv.
   std::int64_t latency(costs::Path path) const { return on(path).latency; }
-  /// Work of a Send over the slow link at that index.
+  /// Work of a Send over slow link number `place`.
   std::int64_t slow_message(const casync::Task& send, std::uint32_t place) const {
     const costs::LinkCosts link = costs::slow_link_costs(cluster_, place);
     return checked(send, link.overhead_s) +
@@ -43,7 +43,7 @@ class Works {
   std::int64_t slow_latency(std::uint32_t place) const {
     return casync::from_seconds(costs::slow_link_costs(cluster_, place).latency_s).count();
   }
-  /// Work of an AllReduce: all that the library does.
+  /// Work of an AllReduce: the library's whole time.
   std::int64_t all_reduce(const casync::Task& task) const {
     return costs_
         .all_reduce_time(task, cluster_.nodes, ring_, cluster_.gpus_per_node, ranks_per_core_)
@@ -53,7 +53,7 @@ class Works {
   std::int64_t codec(const casync::Task& task, std::span<const casync::Factor> factors = {}) const {
     return costs_.codec_time(task, divisor_, cluster_.gpus_per_node, factors).count();
   }
-  /// Lower bound of an Encode's, Decode's or Merge's memory traffic, bytes; 0 if unknown, as with
+  /// Lower bound on memory traffic of an Encode, Decode or Merge, bytes; 0 if unknown, as for
   /// factors.
   double memory_bytes(const casync::Task& task) const { return costs_.memory_bytes(task); }
   /// Work of a Forward or Backward at speed 1.
@@ -69,13 +69,13 @@ class Works {
   /// Work of an AllGather, ReduceScatter or AllToAll.
   struct OfGroup {
     std::int64_t on_link = 0;  ///< exclusive use of the link
-    std::int64_t latency = 0;  ///< time from then until its end
+    std::int64_t latency = 0;  ///< time from the end of that use to the end of the collective
   };
   OfGroup of_group(const casync::Task& task, std::uint32_t nodes,
                    const costs::LinkCosts& link) const {
     const std::int64_t all = costs_.group_time(task, nodes, link, ranks_per_core_).count();
-    // Latency: L per message that a node waits for, at most the library's measured time. Over hosts
-    // of a machine, only steps to the next host wait for L.
+    // Latency: L for each message that a node waits for, at most the library's measured time. On
+    // hosts of a machine, only the steps to the next host wait for L.
     const double steps = link.span.hosts > 0 ? link.span.hosts - 1.0 : nodes - 1.0;
     const double waits = task.kind == casync::Kind::kAllToAll ? std::min(1.0, steps) : steps;
     const std::int64_t latency =
@@ -88,11 +88,11 @@ class Works {
                                 const costs::LinkCosts& link) const {
     return costs_.port_shares(task, nodes, link);
   }
-  /// Lower bound of a transfer's time under any jitter: its bytes at the rate of `link`. The bytes
+  /// Lower bound on a transfer's time under any jitter: its bytes at the rate of `link`. The bytes
   /// of a collective depend on `nodes`.
   std::int64_t wire(const casync::Task& task, std::uint32_t nodes,
                     const costs::LinkCosts& link) const;
-  /// Work at compute speed `speed` of a task that takes `nominal` at speed 1.
+  /// Converts a task's work at compute speed 1, `nominal`, to its work at speed `speed`.
   std::int64_t at_speed(const casync::Task& task, std::int64_t nominal, double speed) const;
 
   /// Converts a task's time to picoseconds. Throws as report_too_long() does.
@@ -102,7 +102,7 @@ class Works {
   }
 
   const costs::LinkCosts& link(costs::Path path) const { return on(path).link; }
-  /// Link by which all-reduces are costed.
+  /// Link that determines the time of all-reduces.
   const costs::LinkCosts& ring() const { return ring_; }
 
  private:

@@ -23,21 +23,21 @@ constexpr std::string_view kJournal = ".journal";
 constexpr std::size_t kMostJournalBytes = std::size_t{1} << 30;
 constexpr std::size_t kMostPlanBytes = std::size_t{64} << 20;
 
-/// Longest time of a simulation: 53 days (sim::simulate()).
+/// Longest time that a simulation can have: 53 days (sim::simulate()).
 constexpr casync::Picoseconds kLongest{std::int64_t{1} << 62};
 
 constexpr std::string_view kCheck = "# check ";
 
 std::string plan_name(const std::string& key) { return key + ".yaml"; }
 
-/// Last line of a stored plan: checksum of its key and text.
+/// Last line of a stored plan: a checksum of its key and text.
 std::string check_of(const std::string& key, const std::string& text) {
   return fmt::format("{}{}\n", kCheck, io::to_hex(io::sha256(key + '\n' + text)));
 }
 
-/// Value of a journal line: "1 iteration forward compute tasks host links wire", or "0" if the plan
-/// does not exist. The last three are "-" if the sensitivity was not computed. 17 digits restore
-/// doubles exactly.
+/// Outcome in a journal line: "1 iteration forward compute tasks host links wire", or "0" if the
+/// plan does not exist. The last three are "-" if the sensitivity was not computed. 17 digits
+/// restore doubles exactly.
 std::string text_of(const Outcome& outcome) {
   if (!outcome.possible) return "0";
   std::string text = fmt::format("1 {} {} {} {}", outcome.iteration.count(),
@@ -64,8 +64,8 @@ bool parse(std::string_view text, Number& number) {
   return error == std::errc() && end == last;
 }
 
-/// True if the outcome is possible: times are non-negative and at most kLongest, the iteration is
-/// positive, and forward and compute do not exceed it.
+/// True if the outcome is possible: times are from 0 to kLongest, the iteration is positive, and
+/// neither forward nor compute exceeds it.
 bool is_credible(const Outcome& outcome) {
   if (!outcome.possible) return true;
   const auto is_time = [](casync::Picoseconds time) {
@@ -122,8 +122,8 @@ const io::PrivateFolder& Cache::open_folder() {
   return *open_;
 }
 
-/// Reads the lines of a journal: "key outcome checksum". A killed process may leave its last line
-/// truncated.
+/// Reads the lines of a journal: "key outcome checksum". A killed process may truncate its last
+/// line.
 void Cache::read(std::string_view content) {
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = content.find('\n', begin);

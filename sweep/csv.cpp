@@ -14,7 +14,7 @@ using namespace sim;
 
 namespace {
 
-/// Seconds with all digits of the picosecond, without trailing zeros.
+/// Seconds with all digits down to the picosecond, without trailing zeros.
 std::string exact_seconds(Picoseconds time) {
   constexpr std::int64_t kSecond = 1'000'000'000'000;
   const std::int64_t length = std::chrono::abs(time).count();
@@ -25,7 +25,7 @@ std::string exact_seconds(Picoseconds time) {
   return text;
 }
 
-/// Characters that begin a formula in spreadsheets, which would run it.
+/// Characters with which spreadsheets begin a formula that they run.
 constexpr std::string_view kFormula = "=+-@\t\r";
 constexpr std::string_view kSeparators = ",;\t\r\n";
 
@@ -33,9 +33,9 @@ bool runs(std::string_view text, std::size_t begin) {
   return begin < text.size() && kFormula.find(text[begin]) != kFormula.npos;
 }
 
-/// Text as one CSV field. An apostrophe before a text keeps spreadsheets from running it. A text
-/// that already begins with apostrophes gets one more, so that text_of() of _tables.py can remove
-/// it.
+/// Makes one CSV field of a cell. An apostrophe before a text keeps spreadsheets from running it. A
+/// text that already begins with apostrophes gets another one, so that text_of() in _tables.py can
+/// remove it.
 std::string field(const SweepCell& cell) {
   const bool guarded = !cell.number && runs(cell.text, cell.text.find_first_not_of('\''));
   const std::string text = (guarded ? "'" : "") + cell.text;
@@ -47,7 +47,8 @@ std::string field(const SweepCell& cell) {
   return quoted + '"';
 }
 
-/// A line of provenance. No separator in it begins a cell that would be run.
+/// Makes a comment from a line of provenance. Separators are escaped if a spreadsheet would run the
+/// cell after them.
 std::string comment(std::string_view line) {
   std::string text = "# ";
   for (std::size_t i = 0; i < line.size(); ++i) {

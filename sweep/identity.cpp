@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::string_view kSchema = "hipress.sweep_cache/1";
 
-/// Axes that determine a baseline, besides those of machines.
+/// Axes that a baseline depends on, besides those of machines.
 constexpr std::array kOfBaselines = {kModel, kComputeTime, kTopology, kNodes, kGpusPerNode};
 
-/// Axes that determine a search, besides those of baselines and machines.
+/// Axes that a search depends on, besides those of baselines and machines.
 constexpr std::array kOfSearches = {kPlan, kAlgorithm, kRank, kRatio};
 
 }  // namespace
@@ -56,7 +56,7 @@ void Identities::read_contents(Axis axis) {
     const auto kind = std::filesystem::status(file, error).type();
     if (kind == std::filesystem::file_type::regular) {
       content = io::fingerprint(io::read_file(file));
-      // A machine file does not contain its kernel costs; the profile does.
+      // A machine file does not contain its kernels' costs; the profile does.
       if (axis == kMachine) content += inputs_.profiles()[i].fingerprint;
     } else if (kind == std::filesystem::file_type::fifo) {
       why_none_ = fmt::format("{} is a pipe, which can be read once", file);

@@ -32,7 +32,7 @@ costs::MachineOptions SweepInputs::machine_options(const AxisValue& profile,
                                                    const AxisValue& machine) const {
   costs::MachineOptions options;
   if (!machine.text.empty()) options.machine = spec.path(machine);
-  // A machine brings its own kernel costs if the spec names no profile.
+  // Without a profile in the spec, a machine brings its own kernel costs.
   if (machine.text.empty() || profile.line > 0) options.profile = spec.path(profile);
   return options;
 }
@@ -123,7 +123,7 @@ void SweepInputs::set_gpus(const Point& point, costs::Cluster& cluster) const {
 
 void SweepInputs::set_cards(const Point& point, costs::Cluster& cluster) const {
   const auto cards = given(point, kCards);
-  if (!cards || cluster.of_machine) return;  // read_machine_cluster() has applied it
+  if (!cards || cluster.of_machine) return;  // read_machine_cluster() has set the cards
   try {
     cluster.cards = costs::cards_of(static_cast<std::uint32_t>(*cards), cluster);
   } catch (const std::invalid_argument& error) {

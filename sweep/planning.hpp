@@ -12,24 +12,23 @@
 
 namespace hipress::sweep {
 
-/// Progress callback: called by one thread at a time with the number done and the total. May be
-/// empty.
+/// Progress callback, called by one thread at a time with the numbers done and in total; or empty.
 using Progress = std::function<void(std::int64_t done, std::int64_t all)>;
 
-/// Makes a named plan; empty if the plan does not exist for the request. Throws io::InputError if
-/// it cannot be made. Called by several threads at a time.
+/// Makes the plan of that name; empty if the request has no such plan. Throws io::InputError if it
+/// cannot be made. Several threads call it concurrently.
 using MakePlan = std::function<std::optional<plans::ResolvedPlan>(
     std::string_view name, const planner::PlanRequest& request)>;
 
-/// Settings for making the plans of a sweep.
+/// Settings for the plans of a sweep.
 struct Planning {
   std::vector<planner::NamedPlanRow> names = planner::named_plan_rows();
   MakePlan make = planner::named_plan;
   std::int64_t evaluations = planner::kEvaluations;  ///< budget of each search
-  unsigned jobs = 1;  ///< plans made at a time; results do not depend on it
+  unsigned jobs = 1;  ///< plans made concurrently; results do not depend on it
   Progress progress = {};
-  /// Cache of searched plans, as plan YAML: `find` reads it, `keep` adds to it. Set both or
-  /// neither; unset: no cache. Called by several threads at a time.
+  /// Cache of searched plans as plan YAML: `find` reads from it, `keep` adds to it. Set both or
+  /// neither; without them there is no cache. Several threads call them concurrently.
   std::function<std::optional<std::string>(const Point& point)> find = {};
   std::function<void(const Point& point, const std::string& text)> keep = {};
 };

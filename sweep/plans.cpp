@@ -73,7 +73,7 @@ void SweepPlans::require_own_partitions(const Point& point) const {
 std::optional<plans::ResolvedPlan> SweepPlans::make_anew(const PlanKey& key,
                                                          const Planning& planning,
                                                          const Point& point) const {
-  // Planning may run on every core at once, so each gets its share of the memory.
+  // All cores may plan concurrently, so each gets its share of the memory.
   const planner::Machines machines{
       .profile = inputs_.profile(point),
       .cluster = planner::kind_of_named_plan(key.name) == planner::JobKind::kSharding
@@ -157,7 +157,7 @@ plans::ResolvedPlan SweepPlans::made_for(const Point& point,
 
 plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
                                               const plans::PlanContext& context) const {
-  // A spec may name files of plans. It may not bring programs, unlike a command line.
+  // A spec may name plan files. Unlike a command line, it may not bring programs.
   const std::string named =
       plans::trusted_algorithm(inputs_.spec.path(value(point, kPlan)), inputs_.spec.trust);
   plans::ResolvedPlan resolved = plans::resolve_plan(named, context);

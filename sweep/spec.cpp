@@ -30,7 +30,7 @@ using io::YamlNode;
 constexpr std::int64_t kMaxPoints = 1'000'000;
 constexpr std::size_t kMaxValues = 100'000;
 
-/// Value with 15 digits, which restore every decimal number of a spec.
+/// Value of an axis. Its text has 15 digits, which restore every decimal number of a spec.
 AxisValue number_value(const YamlNode& node, double number) {
   return {fmt::format("{:.15g}", number), number, node.line()};
 }
@@ -205,7 +205,7 @@ constexpr std::array<AxisRow, kAxes> kAxisRows = {{
      "", "the machine's or the cluster's", parse_gpus, kWhole, kLast},
 }};
 
-/// Reads the values of one axis: a single one, a list of them, or a range.
+/// Reads the values of one axis: a single value, a list, or a range.
 class AxisReader {
  public:
   AxisReader(const AxisRow& row, std::vector<AxisValue>& values) : row_(row), values_(values) {}
@@ -246,8 +246,8 @@ class AxisReader {
     read_changes(node, *from.number, *to.number);
   }
 
-  /// Values of a range with step or factor. Only additions and multiplications, so that every
-  /// compiler gives the same values.
+  /// Reads a range with a step or factor. Uses only additions and multiplications, so that all
+  /// compilers give the same values.
   void read_changes(const YamlNode& node, double from, double to) {
     const auto times = node.find("times");
     const auto step = node.find("step");
@@ -255,7 +255,7 @@ class AxisReader {
     if (times && change <= 1) times->fail("must be more than 1, or the range never ends");
     if (step && change <= 0) step->fail("must be more than 0, or the range never ends");
     if (times && from <= 0) node.fail("a range with 'times' cannot begin at 0");
-    // A last value that rounding moved past the end counts as the end.
+    // If rounding moved the last value past the end, it counts as the end.
     const double last = to * (1 + 1e-12);
     double value = from;
     for (std::size_t i = 0; value <= last; ++i) {
@@ -265,8 +265,8 @@ class AxisReader {
     }
   }
 
-  /// Evenly spaced values or logarithms. Inner values are rounded to six digits, so that all
-  /// machines' logarithms agree, or to distinct whole numbers.
+  /// Reads a range of evenly spaced values or logarithms. Values between the ends are rounded to
+  /// distinct whole numbers or to six digits, so that logarithms agree on all machines.
   void read_points(const YamlNode& node, double from, double to) {
     const auto count = node.at("points").integer(2, static_cast<std::int64_t>(kMaxValues));
     const auto scale = node.find("scale");
@@ -346,14 +346,14 @@ void take_nodes_of_clusters(SweepSpec& spec) {
       if (!of_file) return;
       said.insert(*of_file);
     } catch (const io::InputError&) {
-      return;  // the next reader of the file reports it
+      return;  // reported when the file is read again
     }
   }
   if (said.size() != 1) return;
   nodes = {fmt::format("{}", *said.begin()), static_cast<double>(*said.begin()), 0};
 }
 
-/// Refuses more than kMaxPoints points, and lists the lengths of the axes.
+/// Refuses specs with more than kMaxPoints points. The message lists the lengths of the axes.
 void require_sensible_size(const SweepSpec& spec) {
   double product = 1;
   std::string lengths;
@@ -385,7 +385,7 @@ void require_algorithms(SweepSpec& spec) {
   }
 }
 
-/// An axis of a parameter, which belongs to the algorithm or schedule of another axis.
+/// An axis for a parameter of the algorithm or schedule that another axis names.
 struct ParameterAxis {
   Axis axis;
   std::string_view parameter;
@@ -406,8 +406,8 @@ std::string with_parameters(const SweepSpec& spec, const Point& point, Axis name
   return text;
 }
 
-/// Calls `make` for every combination of an axis and the axes of its parameters. Reports its
-/// std::invalid_argument at the last of these axes that the spec gives.
+/// Calls `make` for every combination of an axis and its parameters' axes. If it throws
+/// std::invalid_argument, reports that at the last of these axes that the spec gives.
 void require_parameters(const SweepSpec& spec, Axis named,
                         std::span<const ParameterAxis> parameters,
                         const std::function<void(const Point& point)>& make) {

@@ -35,10 +35,10 @@ using namespace sim;
 
 namespace {
 
-constexpr double kMaxTasks = 1e8;  // limit of a simulated graph's tasks: about 8 GB
+constexpr double kMaxTasks = 1e8;  // limit on a simulated graph's tasks: about 8 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-/// Index of a point's machine: the combination of axes kGraphAxes and later.
+/// Index of a point's machine: the combination of its values of axis kGraphAxes and later axes.
 std::size_t machine_of(const SweepSpec& spec, const Point& point) {
   std::size_t machine = 0;
   for (std::size_t axis = kGraphAxes; axis < kAxes; ++axis) {
@@ -53,13 +53,13 @@ std::size_t machines(const SweepSpec& spec) {
   return product;
 }
 
-/// A task graph shared by several simulations; it exists from the first to the last of them.
+/// A task graph that several simulations share. It exists from the first to the last of them.
 struct SharedGraph {
-  std::uint32_t steps = 1;                                // steps per period of the plan's schedule
-  Point point{};                                          // one of its points
-  Role role = Role::kPoint;                               // role at that point
-  double tasks = 0;                                       // estimated number of simulated tasks
-  std::vector<std::size_t> on;                            // machines that it is simulated on
+  std::uint32_t steps = 1;      // steps in the period of the plan's schedule
+  Point point{};                // one of the points with this graph
+  Role role = Role::kPoint;     // role at that point
+  double tasks = 0;             // estimated number of simulated tasks
+  std::vector<std::size_t> on;  // machines on which it is simulated
   std::unordered_map<std::size_t, std::size_t> index_on;  // index into `on`, by machine
   std::vector<std::vector<std::string>> names;            // cache keys of the outcomes, by index
   std::vector<bool> intervals;                            // percentiles are requested, by index
@@ -76,7 +76,7 @@ bool alike(const costs::Cluster& machines) {
   return machines.nodes > 1 && difference_between_nodes(machines).empty();
 }
 
-/// True if one node of the plan represents all, so that the graph can be folded.
+/// True if one node of the plan can represent all nodes, so that the graph can be folded.
 bool alike(const costs::Cluster& cluster, const casync::Plan& plan) {
   const costs::Cluster machines = costs::with_nodes(cluster, plan.nodes);
   if (!plan.schedule.row().sharded) return alike(machines);
@@ -90,20 +90,20 @@ double speedup(const Outcome& outcome, const Outcome& baseline) {
          static_cast<double>(outcome.iteration.count());
 }
 
-/// One simulation: a graph and the index of its machine.
+/// One simulation: a graph, and an index into its machines.
 struct Job {
   SharedGraph* graph = nullptr;
   std::size_t index = 0;
 };
 
-/// Graph of the plan. A schedule with a period of several steps is repeated kPeriods times.
+/// Graph of the plan. If the schedule's period has several steps, kPeriods periods are simulated.
 casync::TaskGraph graph_of(const models::Model& model, SharedGraph& shared) {
   shared.steps = shared.plan.schedule.timetable(model).steps;
   if (shared.steps == 1) return casync::expand(model, shared.plan, shared.folding);
   return casync::expand_back_to_back(model, shared.plan, kPeriods, shared.folding);
 }
 
-/// Outcome of a step; the mean over a period of several steps.
+/// Outcome of a step. If the period has several steps, it is their mean.
 Outcome outcome_of(const SharedGraph& shared, const Result& result) {
   Outcome outcome = {.iteration = result.iteration,
                      .forward = result.forward,
@@ -117,7 +117,7 @@ Outcome outcome_of(const SharedGraph& shared, const Result& result) {
   return outcome;
 }
 
-/// Response of an outcome; empty if the sensitivity was not computed.
+/// Response of an outcome; empty if its sensitivity was not computed.
 std::optional<Response> response(const Outcome& outcome) {
   if (!outcome.sensitivity) return std::nullopt;
   const auto& [host_s, links_s, wire_s] = *outcome.sensitivity;
@@ -142,8 +142,8 @@ class Sweep::State {
   SweepSize size;
 
  private:
-  /// Source of a point's numbers: a simulation (graph, and index of the machine) or a cached
-  /// outcome. Neither: the plan does not exist.
+  /// Source of a point's numbers: a simulation (a graph, and an index into its machines) or a
+  /// cached outcome. If it has neither, the plan does not exist.
   struct Source {
     std::size_t graph = kNone;
     std::size_t index = 0;
@@ -153,7 +153,7 @@ class Sweep::State {
   bool needs_interval(Role role) const {
     return simulating_.intervals && role != Role::kUncompressed;
   }
-  /// Cached outcome; null if it is missing or lacks a requested sensitivity.
+  /// Cached outcome; null if it is missing, or lacks a sensitivity that is requested.
   const Outcome* find_known(const Point& point, Role role) const;
   std::vector<Wanted> find_unknown();
   void add_source(const Wanted& wanted);
@@ -184,7 +184,7 @@ class Sweep::State {
       graph_of_plan_;  // by model, fingerprint of the plan, and folding
   std::map<std::vector<std::uint32_t>, std::size_t> graph_of_point_;
   std::vector<std::unique_ptr<SharedGraph>> graphs_;
-  std::vector<Point> machine_points_;  // a point of each machine
+  std::vector<Point> machine_points_;  // one point per machine
 };
 
 Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& planning,
@@ -222,11 +222,11 @@ Planning Sweep::State::with_plans_of_cache(Planning planning) const {
 const Outcome* Sweep::State::find_known(const Point& point, Role role) const {
   const Outcome* const found = simulating_.cache->find(identities_.outcome(point, role));
   if (found == nullptr) return nullptr;
-  if (!found->possible) return role == Role::kDdp ? found : nullptr;  // other plans always exist
+  if (!found->possible) return role == Role::kDdp ? found : nullptr;  // only plan ddp may not exist
   return found->sensitivity || !needs_interval(role) ? found : nullptr;
 }
 
-/// Fills the sources that the cache knows, and returns the rest.
+/// Sets the sources that the cache knows. Returns the remaining ones.
 std::vector<Wanted> Sweep::State::find_unknown() {
   const bool looks = simulating_.cache != nullptr && identities_.why_none().empty();
   std::vector<Wanted> unknown;
@@ -269,8 +269,8 @@ const Outcome* Sweep::State::outcome(const Source& source) const {
   return source.known != nullptr && source.known->possible ? source.known : nullptr;
 }
 
-/// Number of tasks of the whole graph. Throws InputError at the spec's line of the plan (default:
-/// of the topology) if model and plan do not fit.
+/// Number of tasks of the whole graph. Throws InputError if the plan does not fit the model. The
+/// error is at the spec's line of the plan or, if the plan is a default, of the topology.
 double Sweep::State::whole_tasks(const Point& point, const casync::Plan& plan) const {
   try {
     return casync::whole_tasks(inputs_.model(point), plan);
@@ -280,7 +280,7 @@ double Sweep::State::whole_tasks(const Point& point, const casync::Plan& plan) c
   }
 }
 
-/// Key of a graph: points with equal keys have the same graph.
+/// Key of a graph. Points with equal keys have the same graph.
 std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role) const {
   std::vector<std::uint32_t> key = plans_.key(point, role);
   const costs::Cluster& machines = inputs_.base_cluster(point);
@@ -291,8 +291,8 @@ std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role
   return key;
 }
 
-/// Index of the graph of a point's role. Points with equal plans share a graph, or two if nodes are
-/// alike in some clusters and not in others.
+/// Index of the graph of a point's role. Points with equal plans share a graph. They share two if
+/// nodes are alike only in some of the clusters.
 std::size_t Sweep::State::find_graph(const Point& point, Role role) {
   const std::vector<std::uint32_t> key = graph_key(point, role);
   const auto known = graph_of_point_.find(key);
@@ -387,7 +387,7 @@ Outcome Sweep::State::simulate_on(const SharedGraph& shared, const Point& at, bo
   return outcome;
 }
 
-/// Adds percentiles of the iteration time and of the speed-up over ddp, 1 / (1 - saving).
+/// Adds percentiles of the iteration time, and of the speed-up over ddp, which is 1 / (1 - saving).
 void Sweep::State::add_intervals(const Outcome& outcome, const Outcome* ddp, SweepRow& row) const {
   const std::optional<Response> of_point = response(outcome);
   if (!simulating_.intervals || !of_point) return;
@@ -440,8 +440,8 @@ std::vector<SweepRow> Sweep::State::run(unsigned jobs, const Progress& progress)
   return rows;
 }
 
-/// A graph exists from its first to its last simulation: the first of its concurrent simulations
-/// accounts for the graph, the others for their own memory only.
+/// Concurrent simulations of a graph share it: the first accounts for the graph and itself, each
+/// further one only for itself.
 void Sweep::State::require_room(unsigned jobs, std::int64_t memory_bytes) const {
   jobs = std::max(jobs, 1u);
   std::vector<double> added;
@@ -498,7 +498,7 @@ std::vector<SweepRow> Sweep::run(unsigned jobs, const Progress& progress) {
 std::vector<std::string_view> axes_without_effect(const SweepSpec& spec,
                                                   const std::vector<SweepRow>& rows) {
   std::vector<std::string_view> names;
-  std::size_t stride = 1;  // distance between rows of adjacent values
+  std::size_t stride = 1;  // distance between the rows of adjacent values
   for (std::size_t axis = kAxes; axis-- > 0;) {
     const std::size_t length = spec.values[axis].size();
     bool matters = length == 1;

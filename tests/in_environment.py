@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a test with packages from PyPI, in a virtual environment that is made once.
+"""Runs a test with packages from PyPI, in a virtual environment that is made on first use.
 
 usage: in_environment.py FOLDER "PACKAGE==VERSION …" TEST.py ARGUMENT…
        in_environment.py FOLDER "PACKAGE==VERSION …" -m MODULE ARGUMENT…
@@ -12,7 +12,7 @@ SKIPPED = 77  # the tests' SKIP_RETURN_CODE
 
 
 def made(folder, packages):
-    """The environment's python; skips the test if it cannot be made."""
+    """Makes the environment if needed, and returns its python. Skips the test if that fails."""
     python, mark = folder / "bin" / "python3", folder / "packages.txt"
     if mark.exists() and mark.read_text(encoding="utf-8") == packages:
         return python

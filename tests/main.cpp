@@ -6,9 +6,8 @@
 
 namespace {
 
-/// Catch2's assertions are not for several threads: one that another thread makes may be lost, or
-/// fail a test that holds. Such a test ends at once. It throws in its threads, and checks
-/// afterwards.
+/// Ends a test at once if another thread makes an assertion: Catch2 is not thread-safe, so it may
+/// lose the assertion, or fail a correct test. Threads should throw, and the test check afterwards.
 class OneThread : public Catch::TestEventListenerBase {
  public:
   using TestEventListenerBase::TestEventListenerBase;

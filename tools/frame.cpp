@@ -49,14 +49,14 @@ void log_to_stderr(const std::string& name) {
 }
 
 int complain(const ToolInfo& info, std::string_view message, int status) {
-  std::cout.flush();  // results come before the complaint on a shared terminal
+  std::cout.flush();  // so that results precede the message on a terminal
   // Messages may contain unprintable names.
   std::cerr << info.name << ": " << io::printable(io::as_command_line(message), "\n\t")
             << std::endl;
   return status;
 }
 
-/// Flushes stdout; results that did not arrive (a full disk) are a failed run.
+/// Flushes stdout. The run has failed if the results could not be written, as on a full disk.
 int finish(const ToolInfo& info, int status) {
   std::cout.flush();
   if (!std::cout || std::fflush(stdout) != 0) {
@@ -73,15 +73,14 @@ int run_and_report(const ToolInfo& info, const std::function<int()>& run) {
   } catch (const io::InputError& error) {
     return complain(info, error.what(), kRequestWrong);
   } catch (const std::invalid_argument& error) {
-    // Thrown by libraries that read no files for an unknown name or an impossible value.
+    // Libraries that read no files throw it for an unknown name or an impossible value.
     return complain(info, error.what(), kRequestWrong);
   } catch (const std::exception& error) {
     return complain(info, io::describe(error), kRunFailed);
   }
 }
 
-/// Makes flags refuse a value, as in --json=2. Flags with a default value, such as --steady, accept
-/// one.
+/// Makes flags refuse a value, as in --json=2, unless they stand for a value, as --steady does.
 void refuse_values_of_flags(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const bool stands_for_one = std::ranges::any_of(
@@ -90,7 +89,7 @@ void refuse_values_of_flags(CLI::App& app) {
   }
 }
 
-/// Help formatter that prints groups of options in the order of the headings, others last.
+/// Help formatter that prints groups of options in the order of the headings, and others last.
 class Grouped : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
@@ -116,7 +115,7 @@ class Grouped : public CLI::Formatter {
   }
 };
 
-/// Complaint about the first unexpected argument: "unknown option '--nodes'; did you mean
+/// Message about the first unexpected argument: "unknown option '--nodes'; did you mean
 /// '--nnodes'?".
 std::string complaint_of_extras(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining();
@@ -135,8 +134,8 @@ std::string complaint_of_extras(const CLI::App& app) {
       io::question(option, std::vector<std::string_view>(names.begin(), names.end())));
 }
 
-/// CLI11's complaint, reworded for unexpected arguments, which come first, and for flags with a
-/// value. Long messages are cut in the middle.
+/// CLI11's message, reworded for unexpected arguments and for flags with a value. Unexpected
+/// arguments take precedence. Long messages are cut in the middle.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   if (app.remaining_size() > 0) return complaint_of_extras(app);
   constexpr std::string_view kOfFlag = " was given a disallowed flag override";
@@ -179,7 +178,7 @@ int parse_and_run(int argc, char** argv, const ToolInfo& info,
   return run();
 }
 
-/// Writes to stderr without allocating memory, which may be exhausted.
+/// Writes to stderr without allocating memory, since none may be left.
 void say(std::string_view text) noexcept {
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
@@ -199,8 +198,8 @@ void say_and_end(const char* what, const char* advice = nullptr) noexcept {
   ::_exit(kRunFailed);
 }
 
-/// Terminate handler: reports an uncaught exception, as on a thread or in a noexcept function, as a
-/// failed run instead of calling abort().
+/// Terminate handler: reports an uncaught exception as a failed run instead of calling abort().
+/// Such exceptions occur on threads and in noexcept functions.
 [[noreturn]] void on_terminate() noexcept {
   static std::atomic_flag entered;
   while (entered.test_and_set()) ::pause();  // another thread is about to end the process
@@ -214,8 +213,8 @@ void say_and_end(const char* what, const char* advice = nullptr) noexcept {
     say_and_end(error.what());
   } catch (...) {
   }
-  // An exception that has not reached its handler cannot be inspected. The usual case is threads
-  // left unjoined because the next one could not be started.
+  // An exception whose handler was not reached cannot be inspected. The usual cause: a thread could
+  // not be started, and those already running were not joined.
   say_and_end("ended by an error that could not be handled",
               "if threads or memory have run out, raise their limits (ulimit -u, ulimit -v), or "
               "try fewer threads or ranks");
@@ -235,7 +234,7 @@ int run_tool(int argc, char** argv, const ToolInfo& info,
     handle_terminate(info.name);
     log_to_stderr(info.name);
     io::handle_interrupts();
-    // Exceeding the file size limit (ulimit -f) becomes a write error.
+    // If a file exceeds the size limit (ulimit -f), the write fails instead of ending the process.
     std::signal(SIGXFSZ, SIG_IGN);
     return parse_and_run(argc, argv, info, declare, run);
   };

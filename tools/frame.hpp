@@ -23,12 +23,12 @@ class App;
 
 namespace hipress::tools {
 
-/// Description of a tool for --help and messages.
+/// Description of a tool for --help and for messages.
 struct ToolInfo {
   std::string name;     ///< "hipress-plan"
   std::string purpose;  ///< one sentence
   std::string example;  ///< a command line that works as printed, in any folder
-  /// True if the tool needs arguments. Without any, it prints its usage and exits with 2.
+  /// True if the tool needs arguments. Called without any, it prints its usage and exits with 2.
   bool needs_arguments = false;
 };
 
@@ -39,9 +39,9 @@ struct ToolInfo {
 /// - Errors are printed on stderr as `hipress-plan: message`, with the remedy for exhausted
 ///   resources (describe() in io/error.hpp). Unknown options propose known ones.
 /// - Exit statuses: 2 for CLI11's errors, InputError and std::invalid_argument (bad names and
-///   values in libraries that read no files), 3 for Unmet, 1 for RunError, other exceptions and
-///   results that cannot be written to stdout. An uncaught exception, as on a thread, also exits
-///   with 1 and a message.
+///   values in libraries that read no files); 3 for Unmet; 1 for RunError, for other exceptions,
+///   and for results that cannot be written to stdout. An uncaught exception, such as on another
+///   thread, also exits with 1 and a message.
 /// - Interrupts are handled (io/interrupts.hpp). The log goes to stderr, without colour under
 ///   NO_COLOR or if stderr is not a terminal.
 int run_tool(int argc, char** argv, const ToolInfo& info,

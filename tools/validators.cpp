@@ -28,7 +28,7 @@ CLI::Validator count_from(std::uint64_t least, std::uint64_t most) {
     return fmt::format("must be a whole number from {} to {}, got {}", least, most,
                        io::quote(text));
   };
-  // The limit of the type itself is not shown in help.
+  // The help does not show a limit that only comes from the type.
   const bool open = most >= INT64_MAX;
   return CLI::Validator(check, open ? (least > 0 ? fmt::format("[from {}]", least) : std::string())
                                     : fmt::format("[{} - {}]", least, most));

@@ -7,18 +7,18 @@
 
 namespace hipress::tools {
 
-/// Validator of counts and seeds: a decimal integer from `least` to `most`, which the option's
-/// variable must be able to hold. Without it, CLI11 accepts -1 and numbers of any length for
+/// Validator of counts and seeds: a decimal integer from `least` to `most`. The option's variable
+/// must be able to hold both. Without the validator, CLI11 accepts -1 and numbers of any length for
 /// unsigned variables, and reads 010 as 8.
 CLI::Validator count_from(std::uint64_t least, std::uint64_t most = UINT64_MAX);
 
-/// Validator of file names: not empty.
+/// Validator of file names, which must not be empty.
 CLI::Validator file_name();
 
-/// Validator of words: one of `words`.
+/// Validator that accepts only these words.
 CLI::Validator word_of(std::vector<std::string> words);
 
-/// Validator of real numbers: finite, from `least` to `most`. CLI11's own ranges accept nan.
+/// Validator of finite real numbers from `least` to `most`. CLI11's own ranges accept nan.
 CLI::Validator number_from(double least, double most);
 
 }  // namespace hipress::tools

@@ -24,7 +24,7 @@ std::optional<double> passes_s(const StepAccount& step) {
   return step.passes * (*step.forward_s + *step.backward_s);
 }
 
-/// Checks that forward, backward and exposed communication together take no longer than the step.
+/// Checks that forward, backward and exposed communication together take no longer than their step.
 void check_times(const JobAccount& job, std::vector<std::string>& diagnostics) {
   std::string first;
   std::size_t over = 0;
@@ -59,7 +59,7 @@ void check_times(const JobAccount& job, std::vector<std::string>& diagnostics) {
       first, over > 1 ? fmt::format(" (so in {} steps)", over) : ""));
 }
 
-/// Sentence about gradients that travel in a different type from their own.
+/// Sentence about gradients whose type changes when they are sent.
 std::string travels_as(const JobAccount& job, std::int64_t sent) {
   const bool is_half = job.sent_dtype == "float16" || job.sent_dtype == "bfloat16";
   return fmt::format(
@@ -69,7 +69,7 @@ std::string travels_as(const JobAccount& job, std::int64_t sent) {
       job.dtype, is_half ? ": baseline ddp_fp16 of hipress-plan sends as much" : "");
 }
 
-/// Reports a model that sends more or fewer bytes than the trace.
+/// Reports if the model sends more or fewer bytes than the trace.
 void check_bytes(const JobAccount& job, std::vector<std::string>& diagnostics) {
   const auto sent = job.steps.back().sent_bytes;
   if (!sent || !job.model_bytes || *sent == 0 || *job.model_bytes == 0) return;
@@ -91,8 +91,7 @@ void check_bytes(const JobAccount& job, std::vector<std::string>& diagnostics) {
                       : ": this is the most similar schedule, and none is the same as the job's"));
 }
 
-/// Reports ranks of the job that do not average gradients, or average them in groups of several
-/// sizes.
+/// Reports ranks of the job that do not average gradients, and groups of different sizes that do.
 void check_ranks(const JobAccount& job, std::vector<std::string>& diagnostics) {
   if (job.group_sizes.size() > 1) {
     diagnostics.push_back(fmt::format(
@@ -107,7 +106,7 @@ void check_ranks(const JobAccount& job, std::vector<std::string>& diagnostics) {
                   job.joined, *job.ranks, *job.job_ranks, *job.ranks));
 }
 
-/// Checks that every step of the medians synchronises, and sends as many bytes as the others.
+/// Checks that every step in the medians synchronises, and that all send equally many bytes.
 void check_synchronisation(const JobAccount& job, std::vector<std::string>& diagnostics) {
   const auto silent =
       std::ranges::find(job.steps, false, [](const StepAccount& one) { return one.synchronises; });

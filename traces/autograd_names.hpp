@@ -4,11 +4,11 @@
 
 namespace hipress::traces {
 
-/// Autograd node that adds to a parameter's gradient.
+/// Autograd function that adds to a parameter's gradient.
 inline constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
-/// Prefix of a node's name during its evaluation by autograd.
+/// Prefix of a function's name while autograd evaluates it.
 inline constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
-/// Limit of followed nested calls.
+/// Maximum number of nested calls to follow.
 inline constexpr int kDeepestCall = 256;
 
 }  // namespace hipress::traces

@@ -16,7 +16,7 @@
 namespace hipress::traces {
 namespace {
 
-/// Reports the gradients that the model leaves out, with the reason.
+/// Reports the gradients that the model leaves out, and why.
 void say_of_inputs(const TracedStep& step, std::vector<std::string>& diagnostics) {
   if (step.of_inputs.empty()) return;
   const std::size_t count = step.of_inputs.size();
@@ -35,14 +35,15 @@ void say_of_inputs(const TracedStep& step, std::vector<std::string>& diagnostics
                         what, kInputs, count == 1 ? "it" : "them"));
 }
 
-/// Step with the most parts.
+/// Step with the most gradients.
 const TracedStep& fullest(const Imported& trace) {
   return *std::ranges::max_element(trace.steps, {}, [](const TracedStep& step) {
     return std::tuple(step.gradients.size(), step.other_all_reduces.size(), step.returned);
   });
 }
 
-/// Chooses gradients if all have sizes, else buckets, else what the options allow.
+/// Chooses the parts that become the model's gradients: gradients if all have sizes, else buckets,
+/// else all-reduces if the options allow that.
 const PartsRow& choose_parts(const Imported& trace, const TracedStep& step,
                              const ImportOptions& options, std::vector<std::string>& diagnostics) {
   if (total_of(step.gradients)) return kGradients;
@@ -65,7 +66,7 @@ const PartsRow& choose_parts(const Imported& trace, const TracedStep& step,
   refuse_sizes(trace, step);
 }
 
-/// Model gradients of the parts, with sizes and, if all are known, ready times.
+/// Adds a model gradient for each part. Sets `has_times` to false if a ready time is missing.
 void add_gradients(const Steps& steps, const PartsRow& row, models::Model& model, bool& has_times) {
   const auto& parts = steps.back()->*row.parts;
   for (std::size_t g = 0; g < parts.size(); ++g) {
@@ -90,7 +91,7 @@ std::string common_dtype(const std::vector<TracedGradient>& parts) {
   return parts.empty() || !same ? "" : parts.front().dtype;
 }
 
-/// Makes the model's gradients float32 if they are averaged in float32.
+/// Gives the model's gradients type float32 if the job averages them in float32.
 void widen(const TracedStep& step, models::Model& model, std::vector<std::string>& diagnostics) {
   const std::string sent = common_dtype(step.carriers());
   if (sent != models::to_string(models::Dtype::kFloat32)) return;
@@ -139,7 +140,7 @@ JobAccount account_of(const Imported& trace, const Steps& steps, Parts parts,
   JobAccount job{.job_ranks = trace.world_size, .model_bytes = bytes_of(model)};
   for (const TracedStep* step : steps) job.steps.push_back(account_of(*step, parts));
   const TracedStep& last = *steps.back();
-  std::map<std::int64_t, std::int64_t> elements;  // by ranks
+  std::map<std::int64_t, std::int64_t> elements;  // elements by number of ranks
   for (const TracedGradient& one : last.carriers()) {
     if (one.ranks) elements[*one.ranks] += one.elements;
   }
@@ -153,7 +154,7 @@ JobAccount account_of(const Imported& trace, const Steps& steps, Parts parts,
   return job;
 }
 
-/// Reports assumed types of gradients, and sets the types in which they are averaged.
+/// Sets the types in which gradients are averaged. Reports types that are assumed.
 void add_types(const TracedStep& last, const PartsRow& row, models::Model& model,
                std::vector<std::string>& of_model) {
   if (row.parts == kGradients.parts) widen(last, model, of_model);
@@ -169,8 +170,7 @@ void add_types(const TracedStep& last, const PartsRow& row, models::Model& model
   }
 }
 
-/// Adds the forward time. Without it or without ready times, the model has no times. True if it
-/// has.
+/// Adds the forward time. If it or ready times are missing, removes all times and returns false.
 bool add_forward(const Steps& steps, bool has_times, models::Model& model,
                  std::vector<std::string>& of_model) {
   model.micro_steps = steps.back()->micro_steps;
@@ -190,7 +190,7 @@ bool add_forward(const Steps& steps, bool has_times, models::Model& model,
   return false;
 }
 
-/// Adds the optimizer's time, and describes the traced steps.
+/// Adds the optimizer's time and a description of the traced steps.
 void add_rest(const Steps& steps, bool has_times, ImportedModel& imported,
               std::vector<std::string>& of_model) {
   models::Model& model = imported.model;
@@ -207,7 +207,7 @@ void add_rest(const Steps& steps, bool has_times, ImportedModel& imported,
   if (imported.traced) check_time(imported.traced->step_s, "a step");
 }
 
-/// Adds up the collectives of a step: those of gradients, and all others.
+/// Takes over the totals of a step's collectives: those of gradients, and all others.
 void add_collectives(const TracedStep& step, ImportedModel& imported) {
   imported.averages = step.averages;
   if (imported.averages.count == 0) {

@@ -27,7 +27,7 @@ class PlainFile : public ByteStream {
   io::InputFile file_;
 };
 
-/// Stream that inflates another stream.
+/// Stream that unpacks another stream.
 class Unpacked : public ByteStream {
  public:
   explicit Unpacked(std::unique_ptr<ByteStream> packed) : packed_(std::move(packed)) {
@@ -84,8 +84,8 @@ class Unpacked : public ByteStream {
     }
   }
 
-  /// Throws io::InputError for a file that compresses far better than traces do (to 5–10 %), or
-  /// that takes too long to read.
+  /// Throws io::InputError if the file unpacks to far more than traces do (they shrink to 5–10 %),
+  /// or takes too long to read.
   void check_growth() const {
     constexpr std::int64_t kLarge = std::int64_t{256} << 20, kMostRatio = 200;
     constexpr std::chrono::minutes kLongest(20);
@@ -131,7 +131,7 @@ class InMemory : public ByteStream {
   std::string name_ = "memory";
 };
 
-/// Peeked stream that owns its source.
+/// A Peeked stream together with the stream that it reads.
 class PeekedFile : public ByteStream {
  public:
   explicit PeekedFile(std::unique_ptr<ByteStream> file) : file_(std::move(file)), peeked_(*file_) {}

@@ -31,7 +31,7 @@ using casync::TaskId;
 using Numbers = std::vector<std::uint64_t>;
 
 constexpr char kVersion[] = "0.0.4";  // version of Chakra's schema
-constexpr std::uint64_t kForm = 1;    // version of our attributes
+constexpr std::uint64_t kForm = 1;    // version of the hipress_* attributes
 constexpr std::uint32_t kMostNodes = 1u << 20;
 constexpr std::size_t kFactorNumbers = 7;
 
@@ -70,7 +70,7 @@ void add_texts(FieldWriter& to, std::uint32_t field, const char* name,
   add(to, field, name, [&](FieldWriter& out) { out.bytes(chakra::kTexts, list.message()); });
 }
 
-/// Value of one of our attributes, of any type.
+/// An attribute, with its value in the member for its type.
 struct Attribute {
   std::string_view name;
   std::uint64_t integer = 0;
@@ -114,7 +114,7 @@ Attribute read_attribute(std::string_view message) {
 
 // ---- writing
 
-/// Numbers that all files of an export share, so that files of two exports are not mixed up.
+/// Numbers that all files of an export share. They show if files come from different exports.
 Numbers shared_numbers(const ChakraGraph& what) {
   const casync::TaskGraph& graph = what.graph;
   return {kForm,
@@ -142,7 +142,7 @@ Numbers factor_numbers(const casync::TaskGraph& graph) {
   return all;
 }
 
-/// Metadata of a file; that of rank 0 also holds the data of the whole graph.
+/// Metadata of a file. Rank 0's also holds the data of the whole graph.
 std::string metadata_of(const ChakraGraph& what, std::uint32_t rank) {
   FieldWriter metadata;
   const std::uint32_t field = chakra::kMetadataAttribute;
@@ -184,7 +184,6 @@ std::string name_of(const ChakraGraph& what, const Task& task) {
                      task.partition);
 }
 
-/// Writes the tasks of one node.
 class RankWriter {
  public:
   RankWriter(const ChakraGraph& what, const std::vector<std::vector<TaskId>>& before)
@@ -242,7 +241,7 @@ class RankWriter {
 
 // ---- reading
 
-/// Task as read from a file, before the graph is built.
+/// A task read from a file, before the graph is built.
 struct ReadTask {
   TaskId id = 0;
   bool is_there = false;
@@ -251,7 +250,6 @@ struct ReadTask {
   Picoseconds start{}, end{};
 };
 
-/// Reads the files of an export.
 class GraphReader {
  public:
   explicit GraphReader(std::string folder) : folder_(std::move(folder)) {}

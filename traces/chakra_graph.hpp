@@ -9,9 +9,9 @@
 
 namespace hipress::traces {
 
-/// A simulated graph for export as Chakra execution traces, with all that its simulation depends on
-/// besides machines. Chakra's own fields hold node kinds, dependencies within a rank, bytes and
-/// peers of messages, and whole microseconds; attributes named hipress_* hold the rest.
+/// A simulated graph for export as Chakra execution traces. Holds all inputs of its simulation
+/// except the machines. Chakra's own fields hold the kinds of nodes, dependencies within a rank,
+/// bytes and peers of messages, and whole microseconds. Attributes named hipress_* hold the rest.
 struct ChakraGraph {
   casync::TaskGraph graph;              ///< graph of all nodes, not folded
   std::vector<std::string> names;       ///< names by Task::gradient
@@ -23,14 +23,14 @@ struct ChakraGraph {
   Timeline timeline;        ///< simulated times of the tasks
 };
 
-/// Writes FOLDER/hipress.{rank}.et, one file per node, and creates the folder if it is missing.
-/// Throws std::invalid_argument for a folded graph or a timeline of a different graph, and
+/// Writes one file per node, FOLDER/hipress.{rank}.et. Creates the folder if it is missing. Throws
+/// std::invalid_argument if the graph is folded or the timeline belongs to another graph, and
 /// io::InputError if the folder cannot be written to.
 void write_chakra_graph(const std::string& folder, const ChakraGraph& what);
 
-/// Reads an export of write_chakra_graph(): the same tasks, edges and times. Throws io::InputError,
-/// with the file, if a file is missing, damaged, from a different export or not written by HiPress.
-/// Also throws it for a graph that casync::check() refuses.
+/// Reads an export of write_chakra_graph(), with the same tasks, edges and times. Throws
+/// io::InputError, which names the file, for a file that is missing, damaged, from another export
+/// or not written by HiPress, and for a graph that casync::check() refuses.
 ChakraGraph read_chakra_graph(const std::string& folder);
 
 /// Path of a rank's file: "DIR/hipress.3.et".

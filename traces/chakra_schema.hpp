@@ -30,7 +30,7 @@ enum AttributeField : std::uint32_t {
   kText = 29,
   kTexts = 30,
 };
-/// Field of the values in list messages.
+/// Number of the field that holds the values of a list message.
 inline constexpr std::uint32_t kListValues = 1;
 
 enum NodeType : std::uint64_t {
@@ -41,13 +41,13 @@ enum NodeType : std::uint64_t {
   kCollectiveNode = 7,
 };
 
-/// Values of attribute comm_type, and names by value.
+/// Values of the attribute comm_type. kCollectiveNames has a name for each value.
 inline constexpr std::uint64_t kAllReduceType = 0, kReduceScatterType = 7;
 inline constexpr std::string_view kCollectiveNames[] = {
     "all-reduce", "reduce",     "all-gather",     "gather",         "scatter",
     "broadcast",  "all-to-all", "reduce-scatter", "reduce-scatter", "barrier"};
 
-/// Attribute of GlobalMetadata that marks our exports.
+/// Attribute of GlobalMetadata that marks exports of HiPress.
 inline constexpr char kOurGraph[] = "hipress_graph";
 
 }  // namespace hipress::traces::chakra

@@ -1,4 +1,4 @@
-// Reads Chakra traces as its converter writes them from PyTorch's.
+// Reads Chakra traces as Chakra's converter writes them from PyTorch's traces.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace hipress::traces {
 namespace {
 
-/// Attributes that are read.
+/// The attributes of a node that are read.
 struct Attributes {
   bool is_cpu = false;
   std::optional<std::uint64_t> type, bytes;
@@ -33,12 +33,12 @@ void read_attribute(std::string_view message, Attributes& attributes) {
   if (name == "comm_size") attributes.bytes = value;
 }
 
-/// Thrown if metadata comes instead of a node: a second trace begins.
+/// Thrown if metadata follows where a node is expected: a second trace begins.
 struct SecondTrace : io::InputError {
   SecondTrace() : io::InputError("another trace begins") {}
 };
 
-/// First type of a list: "Tensor(float)" of "['Tensor(float)', 'Int']".
+/// First type in a list: "Tensor(float)" in "['Tensor(float)', 'Int']".
 std::string first_type(std::string_view text) {
   const std::size_t open = text.find('\'');
   if (open == std::string_view::npos) return {};
@@ -59,7 +59,7 @@ void read_inputs(std::string_view message, TraceNode& node, InputShapes& shapes)
   }
 }
 
-/// Kind of communication by a node's attributes; empty if the node does not communicate.
+/// Kind of a node's communication, from its attributes; empty if it does not communicate.
 std::string_view communication_in(std::uint64_t type, const Attributes& attributes) {
   if (type == chakra::kSendNode) return "send";
   if (type == chakra::kReceiveNode) return "receive";
@@ -71,7 +71,7 @@ std::string_view communication_in(std::uint64_t type, const Attributes& attribut
 /// Totals over the nodes of a file.
 struct Counts {
   std::int64_t nodes = 0, collectives = 0, cpu_duplicates = 0;
-  bool all_typed = true;  ///< true if every node has a type of the schema
+  bool all_typed = true;  ///< every node has a type of the schema
 };
 
 void read_node(std::string_view message, NodeTrace& trace, Counts& counts) {
@@ -124,7 +124,7 @@ void read_node(std::string_view message, NodeTrace& trace, Counts& counts) {
   trace.add(node);
 }
 
-/// Requires a GlobalMetadata, and refuses our own exports.
+/// Requires a GlobalMetadata message, and refuses exports of HiPress.
 void check_metadata(std::string_view message, const std::string& file) {
   FieldReader fields(message);
   while (const auto field = fields.next()) {
@@ -188,7 +188,7 @@ Imported read_chakra_trace(ByteStream& bytes) {
   if (!imported) throw no_chakra("no node of it is PyTorch's");
   imported->format = "Chakra execution trace";
   imported->collectives = counts.collectives;
-  // Records of the CPU are duplicates only if the GPU has some, too.
+  // The CPU's records are duplicates only if the GPU has records, too.
   imported->cpu_duplicates = counts.cpu_duplicates < counts.collectives ? counts.cpu_duplicates : 0;
   return *imported;
 }

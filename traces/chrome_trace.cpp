@@ -20,7 +20,7 @@
 namespace hipress::traces {
 namespace {
 
-/// False for kinds that cover a whole pass or several steps.
+/// True if the task belongs to one gradient. Tasks for a whole pass or several steps do not.
 bool is_of_gradient(const casync::Task& task) {
   return task.kind != casync::Kind::kForward && task.kind != casync::Kind::kSteps;
 }
@@ -34,10 +34,10 @@ using OrderedJson = nlohmann::ordered_json;
 /// Names of lanes, in the viewers' order.
 constexpr std::array<std::string_view, 7> kLaneNames{"compute", "codec",  "egress", "ingress",
                                                      "local",   "gather", "reduce"};
-/// Range of thread IDs per resource, which keeps its lanes together and apart from others.
+/// Thread IDs reserved per resource, which keep its lanes together and apart from others.
 constexpr int kLanesPerResource = 1 << 20;
 
-/// Index into kLaneNames. Messages of shards are in the lanes of their kind.
+/// Index into kLaneNames. Messages that carry shards are in the lanes `gather` and `reduce`.
 std::size_t lane_of(const TaskGraph& graph, const Task& task) {
   const bool of_shard = task.kind == Kind::kSend && graph.first_parameters != UINT32_MAX;
   const std::string_view lane = !of_shard ? casync::row_of(task.kind).lane
@@ -73,7 +73,7 @@ class EventWriter {
   bool first_ = true;
 };
 
-/// Assigns the lanes of one resource to tasks in order of start.
+/// Lanes of one resource, which take tasks in order of their start.
 class Lanes {
  public:
   /// Takes the first lane that is free at `start` until `end`. Returns its index.
@@ -90,7 +90,7 @@ class Lanes {
   std::vector<Picoseconds> free_at_;
 };
 
-/// Writes one timeline of the graph; `index` of `count` timelines that share the trace.
+/// Writes one of the `count` timelines of the trace, the one at `index`.
 class TimelineWriter {
  public:
   TimelineWriter(EventWriter& events, const TaskGraph& graph,
@@ -106,7 +106,7 @@ class TimelineWriter {
 
   void write() {
     const std::vector<TaskId> order = shown_by_start();
-    // Lanes are named last, since only then is their number known.
+    // Lanes are named last because their number is known only then.
     std::vector<int> thread(graph_.tasks());
     for (const TaskId id : order) thread[id] = place(id);
     for (std::uint32_t node = 0; node < graph_.nodes; ++node) write_names(node);
@@ -135,7 +135,7 @@ class TimelineWriter {
     return static_cast<int>(where) * kLanesPerResource + lane;
   }
 
-  /// Nodes are the outer loop, so that the timelines of a node are adjacent.
+  /// Process ID. It counts by node first, so that the timelines of a node are adjacent.
   std::size_t process(std::uint32_t node) const { return 1 + node * count_ + index_; }
 
   void write_names(std::uint32_t node) {
@@ -210,7 +210,7 @@ class TimelineWriter {
                    {"ts", start},
                    {"dur", microseconds(timeline_.end[id] - timeline_.start[id])},
                    {"args", arguments(id)}});
-    // An arrow attaches to the slice written last on its thread.
+    // An arrow attaches to the slice that was written last on its thread.
     if (task.kind == Kind::kSend) {
       for (const TaskId next : casync::successors(graph_, id)) {
         if (graph_[next].kind == Kind::kRecv) write_flow("s", next, task.node, thread, start);
@@ -220,7 +220,7 @@ class TimelineWriter {
     }
   }
 
-  /// Flow ID: task ID of the Recv, offset by timeline.
+  /// Writes an end of an arrow. Its ID combines the Recv's task ID with the timeline's index.
   void write_flow(const char* phase, TaskId recv, std::uint32_t node, int thread, double at) {
     const std::uint64_t flow = std::uint64_t{recv} * count_ + index_;
     events_.write({{"ph", phase},

@@ -8,7 +8,7 @@
 namespace hipress::traces {
 namespace {
 
-/// Text that a kernel's name contains. Words must begin there: "hcom", not "...shcom".
+/// Text in the names of a library's kernels. No letter may precede a word: "…shcom" has no "hcom".
 struct LibraryRow {
   std::string_view text;
   bool is_word;
@@ -28,10 +28,10 @@ constexpr LibraryRow kLibraries[] = {
 };
 
 struct CollectiveRow {
-  std::string_view text;  ///< text without underscores
+  std::string_view text;  ///< without underscores
   CollectiveKind collective;
 };
-/// Kinds by text in the name of a collective, or of a kernel that names its collective.
+/// Kinds of collectives by a text in the name of a collective or of its kernel.
 constexpr CollectiveRow kCollectives[] = {
     {"reducescatter", CollectiveKind::kReduceScatter},
     {"allreduce", CollectiveKind::kAllReduce},
@@ -41,8 +41,7 @@ constexpr CollectiveRow kCollectives[] = {
     {"sendrecv", CollectiveKind::kOther},
 };
 
-/// Prefixes of kernels that compute. Inductor names a fused kernel after its operators, including
-/// the collectives before and after it.
+/// Prefixes of kernels that compute. Inductor also names a kernel after collectives around it.
 constexpr std::string_view kComputing[] = {"triton_", "at::native::"};
 
 bool is_upper(char letter) { return std::isupper(static_cast<unsigned char>(letter)) != 0; }
@@ -57,8 +56,8 @@ std::string folded(std::string_view name) {
   return text;
 }
 
-/// Name without return type and without arguments of templates and functions, which may contain
-/// names of other operators.
+/// Name without its return type and without arguments of templates and functions, since these may
+/// name other operators.
 std::string own_name(std::string_view kernel) {
   constexpr std::string_view kVoid = "void ", kAnonymous = "(anonymous namespace)";
   if (kernel.starts_with(kVoid)) kernel.remove_prefix(kVoid.size());
@@ -77,8 +76,8 @@ std::string own_name(std::string_view kernel) {
   return name;
 }
 
-/// Kind of the collective that a name contains as separate words: "all_reduce", "ncclAllReduce",
-/// not "small_gather". Empty if it contains no collective.
+/// Kind of the collective whose name begins a word of `name`: in "all_reduce", "ncclAllReduce", but
+/// not in "small_gather". Empty without a collective.
 std::optional<CollectiveKind> find_collective(std::string_view name) {
   std::string text;
   std::vector<bool> begins;  // true where a word begins
@@ -111,7 +110,7 @@ bool holds(const std::string& name, const LibraryRow& row) {
 }  // namespace
 
 CollectiveKind collective_named(std::string_view name) {
-  // Exact names only, since "reduce" is also in the names of kernels that compute.
+  // "reduce" must be the whole name, since kernels that compute have it in theirs.
   for (const std::string_view reduce :
        {"reduce", "_reduce_oop", "nccl:reduce", "nccl:_reduce_oop", "c10d::reduce_"}) {
     if (name == reduce) return CollectiveKind::kReduce;

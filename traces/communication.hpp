@@ -6,7 +6,6 @@
 
 namespace hipress::traces {
 
-/// Kinds of collectives.
 enum class CollectiveKind : std::uint8_t {
   kAllReduce,
   kReduceScatter,
@@ -15,16 +14,17 @@ enum class CollectiveKind : std::uint8_t {
   kOther
 };
 
-/// Kind of a collective by PyTorch's name: "allreduce", "_reduce_scatter_base",
+/// Kind of a collective from the name that PyTorch gives it: "allreduce", "_reduce_scatter_base",
 /// "all_gather_into_tensor_coalesced", "c10d::allreduce_".
 CollectiveKind collective_named(std::string_view name);
 
-/// Name of a kind: "all-reduce", …; "other collective".
+/// Name of a kind, such as "all-reduce" or "other collective".
 std::string_view text_of(CollectiveKind kind);
 
-/// Kind of collective by a kernel's name; empty if it computes. Knows NCCL, RCCL, MSCCL, oneCCL,
-/// HCCL, MCCL, NVSHMEM, and all-reduces of frameworks. Kernels of Inductor and of PyTorch's own
-/// operators always compute, whatever their names contain.
+/// Kind of collective that a kernel runs, from its name; empty if the kernel computes. Recognises
+/// NCCL, RCCL, MSCCL, oneCCL, HCCL, MCCL, NVSHMEM and similar libraries, and all-reduces of
+/// frameworks. Kernels of Inductor and of PyTorch's own operators always compute, even if their
+/// names contain a collective.
 std::optional<CollectiveKind> communication_of(std::string_view kernel);
 
 }  // namespace hipress::traces

@@ -11,27 +11,27 @@
 #include "traces/imported.hpp"
 #include "traces/sharded.hpp"
 
-/// Model of a traced job.
+/// Models of traced jobs.
 namespace hipress::traces {
 
-/// A model, and quantities of the trace behind it.
+/// A model, and quantities of the trace that it was made from.
 struct ImportedModel {
   models::Model model;
   std::optional<models::Traced> traced;  ///< empty: the trace has no times
-  /// Sharding, with medians over steps; empty if the job is not sharded.
+  /// Layers and schedule of a sharded job, with medians over steps; empty for other jobs.
   std::optional<Sharding> sharding = {};
   JobAccount account = {};  ///< quantities for check_accounts()
   /// Totals per step of a job that is not sharded: collectives of gradients, and all others.
   KindTotal averages = {}, other = {};
 };
 
-/// Knowledge of the user about the job.
+/// Facts about the job that only the user knows.
 struct ImportOptions {
-  /// True if every all-reduce carries gradients, for traces that do not tell.
+  /// True if every all-reduce carries gradients. For traces that do not show it.
   bool every_all_reduce = false;
 };
 
-/// Writes a model YAML (docs/models.md) for models::read_model() and models::read_traced().
+/// Writes a model YAML (docs/models.md), which models::read_model() and models::read_traced() read.
 void write_model_yaml(std::ostream& out, const ImportedModel& imported);
 
 }  // namespace hipress::traces

@@ -10,11 +10,11 @@ struct Interval {
   std::int64_t begin = 0, end = 0;
 };
 
-/// Set of times: sorted, disjoint intervals.
+/// Set of times, kept as sorted, disjoint intervals.
 class TimeSet {
  public:
   TimeSet() = default;
-  /// Union of intervals in any order; empty ones are left out.
+  /// Union of intervals, given in any order. Ignores empty ones.
   explicit TimeSet(std::vector<Interval> intervals);
   std::int64_t length() const;
   /// Intersection with a window.
@@ -35,7 +35,7 @@ double median(std::vector<double> times);
 /// Union of two sets.
 TimeSet both(const TimeSet& a, const TimeSet& b);
 
-/// Length of `a` without `b`, in nanoseconds.
+/// Length of the part of `a` outside of `b`, in nanoseconds.
 std::int64_t length_outside(const TimeSet& a, const TimeSet& b);
 
 }  // namespace hipress::traces

@@ -29,7 +29,7 @@ bool is_all_reduce(const HeldCollectives& one) {
   return one.kind == text_of(CollectiveKind::kAllReduce);
 }
 
-/// Refuses a generated trace without an all-reduce.
+/// Refuses a workload generator's trace that has no all-reduce.
 [[noreturn]] void refuse_generated(const Imported& trace) {
   const auto holds = [&](CollectiveKind kind) {
     return std::ranges::find(trace.held, text_of(kind), &HeldCollectives::kind) != trace.held.end();
@@ -45,8 +45,8 @@ bool is_all_reduce(const HeldCollectives& one) {
                 "gradients, lines name,elements, as `input`"));
 }
 
-/// True if a step gathers all parameters, as ZeRO-1 and -2 do after the optimizer. Some of DDP's
-/// gradients may then be reduced after backward.
+/// True if a step gathers all parameters, as ZeRO-1 and ZeRO-2 do after the optimizer. Such a step
+/// may reduce some gradients after backward.
 bool gathers_parameters(const TracedStep& step) {
   const auto elements = std::max(total_of(step.gradients), step.collective_elements());
   if (!elements || step.gathered_elements == 0) return false;
@@ -54,7 +54,7 @@ bool gathers_parameters(const TracedStep& step) {
   return std::abs(static_cast<double>(step.gathered_elements) - all) <= kSmall * all;
 }
 
-/// Reason why buckets have fewer elements (`elements`) than the gradients that they carry.
+/// Reason why buckets with `elements` elements have fewer than the gradients that they carry.
 std::string why_fewer(const TracedStep& step, std::int64_t elements) {
   const char* const remedy =
       ": the job sends factors of low rank; trace it without that hook for a model of its "

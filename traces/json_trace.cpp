@@ -22,8 +22,8 @@ constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kStep = std::size_t{64} << 10;
 constexpr std::int64_t kLongestValue = std::int64_t{16} << 20;  // bytes
 
-/// Characters of a stream, for the parser. Limits the bytes between two values, because the parser
-/// keeps a whole value in memory.
+/// Characters of a stream, for the parser. Limits the length of a value, because the parser keeps
+/// whole values in memory.
 class Characters {
  public:
   explicit Characters(ByteStream& bytes) : bytes_(bytes) { refill(); }
@@ -54,10 +54,10 @@ class Characters {
   const char* at_ = nullptr;
   const char* end_ = nullptr;
   std::int64_t read_ = 0;
-  std::int64_t value_began_ = 0;  // bytes read when the last value ended
+  std::int64_t value_began_ = 0;  // number of bytes read when the last value ended
 };
 
-/// Input iterator for the parser; a default-constructed one is the end.
+/// Input iterator for the parser. A default-constructed one marks the end.
 class CharacterIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -85,7 +85,7 @@ class CharacterIterator {
   Characters* characters_ = nullptr;
 };
 
-/// Position of the parser in a trace.
+/// Position of the parser within a trace.
 enum class Place : std::uint8_t {
   kOutside,
   kTop,     ///< the outermost object
@@ -103,7 +103,7 @@ enum class Place : std::uint8_t {
   kElsewhere,
 };
 
-/// Key of the next value, if it is used.
+/// Key whose value comes next. kOther stands for keys that are not used.
 enum class Key : std::uint8_t {
   kOther,
   kPhase,
@@ -200,7 +200,7 @@ Key key_of(Place place, std::string_view text) {
   return Key::kOther;
 }
 
-/// Hash of the bytes: 64-bit FNV-1a with a seed.
+/// 64-bit FNV-1a hash of the bytes, with a seed.
 std::uint64_t mixed(std::uint64_t start, std::string_view bytes) {
   std::uint64_t hash = start ^ 0xcbf29ce484222325u;
   for (const char byte : bytes) {
@@ -329,7 +329,7 @@ class Reader : public nlohmann::json_sax<Json> {
   bool is_time() const {
     return place() == Place::kEvent && (key_ == Key::kStart || key_ == Key::kLength);
   }
-  /// Ends a value, whose memory the parser frees.
+  /// Notes the end of a value, whose memory the parser then frees.
   bool ended() {
     characters_.value_ended();
     return true;
@@ -373,7 +373,7 @@ class Reader : public nlohmann::json_sax<Json> {
         argument(value);
         break;
       case Place::kShapes:
-        // One dimension too many is enough to detect an invalid shape.
+        // Further dimensions are not needed: with one too many, the shape is already invalid.
         if (shape_is_open_ && shape().size() <= models::kMaxDimensions) shape().push_back(value);
         add_dimension(value);
         break;
@@ -425,7 +425,7 @@ class Reader : public nlohmann::json_sax<Json> {
   }
 
   void add_thread(std::string_view text) {
-    // A sum, since the two come in any order.
+    // The hashes are added because pid and tid come in any order.
     const std::uint64_t part = mixed(key_ == Key::kProcess ? 1 : 2, text);
     event_.thread += part;
     if (key_ == Key::kProcess) event_.process = part;
@@ -464,7 +464,7 @@ class Reader : public nlohmann::json_sax<Json> {
     return argument_ == 0 ? &shapes.first : &shapes.second;
   }
 
-  /// Starts an argument, or a tensor of an argument that is a list.
+  /// Begins an argument, or a tensor if the argument is a list.
   void start_input() {
     if (place() != Place::kShapes) {
       (in_node_ ? node_.shapes : event_.shapes).clear();
@@ -476,7 +476,7 @@ class Reader : public nlohmann::json_sax<Json> {
     input_is_open_ = false;
   }
 
-  /// Adds a dimension; the first number of a list starts a tensor.
+  /// Adds a dimension. The first number in a list begins a tensor.
   void add_dimension(std::int64_t value) {
     InputShapes::Shapes* const shapes = argument_ >= 0 ? argument_shapes() : nullptr;
     if (shapes == nullptr) return;
@@ -488,7 +488,7 @@ class Reader : public nlohmann::json_sax<Json> {
     if (shapes->back().size() <= models::kMaxDimensions) shapes->back().push_back(value);
   }
 
-  /// Starts the shape of the first input: the first innermost list that has numbers.
+  /// Begins the shape of the first input, which is the first innermost list with numbers.
   void start_shape() {
     if (place() != Place::kShapes) {
       shape_is_known_ = false;
@@ -500,7 +500,7 @@ class Reader : public nlohmann::json_sax<Json> {
     (in_node_ ? node_.has_input_shape : event_.has_input_shape) = true;
   }
 
-  /// Position inside of the object or array that begins here.
+  /// Position inside the object or array that begins here.
   Place inner(bool array) {
     switch (place()) {
       case Place::kOutside:
@@ -516,7 +516,7 @@ class Reader : public nlohmann::json_sax<Json> {
       case Place::kEvent:
         if (array && (key_ == Key::kEvents || key_ == Key::kNodes)) refuse_list();
         return !array && key_ == Key::kArguments ? Place::kArguments : Place::kElsewhere;
-      case Place::kDistributed:  // information on several ranks
+      case Place::kDistributed:  // data about several ranks
         return array ? Place::kElsewhere : Place::kDistributed;
       case Place::kNode:
         if (!array && key_ == Key::kInputs) return Place::kInputs;
@@ -598,12 +598,12 @@ class Reader : public nlohmann::json_sax<Json> {
   ExecutionNode node_;
   bool in_node_ = false;
   bool has_start_ = false, has_length_ = false;
-  bool shape_is_open_ = false;   // numbers belong to the first input
-  bool shape_is_known_ = false;  // the first input has ended
+  bool shape_is_open_ = false;   // numbers are dimensions of the first input
+  bool shape_is_known_ = false;  // the shape of the first input is complete
   int inputs_seen_ = 0;
   std::size_t shapes_depth_ = 0;  // depth of the list of all arguments
-  int argument_ = -1;             // argument of the open list
-  bool input_is_open_ = false;    // numbers belong to its last tensor
+  int argument_ = -1;             // index of the argument whose list is open
+  bool input_is_open_ = false;    // numbers are dimensions of the last tensor
 };
 
 }  // namespace
@@ -666,7 +666,7 @@ std::optional<std::int64_t> nanoseconds(std::string_view microseconds) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (error != std::errc() || stop != end || value < 0) return std::nullopt;
-  // Limit so that sums and differences fit; since 1970 it is the year 2043.
+  // Bound that keeps sums and differences in range; as a time since 1970, it is in the year 2043.
   constexpr std::int64_t kLargest = INT64_MAX / 4;
   if (value > kLargest) return std::nullopt;
   return negative ? -value : value;

@@ -12,23 +12,23 @@
 
 namespace hipress::traces {
 
-/// Shapes of an operator's tensors, including those in lists.
+/// Shapes of an operator's tensors, including tensors in lists.
 struct InputShapes {
   using Shapes = std::vector<std::vector<std::int64_t>>;
-  /// Shapes of the first and the second argument; the first kMost of each.
+  /// Shapes of the tensors in the first and the second argument, at most kMost of each.
   Shapes first, second;
   static constexpr std::size_t kMost = 4096;
 
   void clear();
 };
 
-/// Event of PyTorch's profiler: the fields that are used.
+/// The used fields of an event of PyTorch's profiler.
 struct ProfilerEvent {
   std::string phase, category, name;
   std::int64_t start_ns = 0, length_ns = 0;  ///< time of a complete event (phase "X")
   bool has_times = false;
   std::uint64_t process = 0, thread = 0;  ///< hash of pid; hash of pid and tid
-  // From "args":
+  // Fields of "args":
   std::optional<std::int64_t> correlation, in_elements, out_elements, group_size;
   std::optional<std::int64_t> device;
   std::string collective, dtype, group, input_type;
@@ -40,7 +40,7 @@ struct ProfilerEvent {
   void clear();
 };
 
-/// Node of PyTorch's execution trace: the fields that are used.
+/// The used fields of a node of PyTorch's execution trace.
 struct ExecutionNode {
   std::string name;
   std::int64_t id = -1, parent = -1;
@@ -52,32 +52,32 @@ struct ExecutionNode {
   void clear();
 };
 
-/// Remedy for a file of Chakra's JSON.
+/// Remedy for a file in Chakra's JSON format.
 inline constexpr std::string_view kInsteadOfChakra =
     "the .et file that it was made of, or PyTorch's own trace";
 
-/// Fields of the object around the events.
+/// Properties of a trace that are stored outside of its events.
 struct TraceHeader {
   bool has_events = false, has_nodes = false;
-  /// True if the file is an array of events without closing bracket. Chrome's format allows that,
-  /// and Horovod never writes it.
+  /// True if the file is an array of events without a closing bracket. Chrome's format allows that,
+  /// and Horovod's files never have the bracket.
   bool is_open = false;
-  bool is_of_chakra = false;  ///< true if it has keys of Chakra's JSON
+  bool is_of_chakra = false;  ///< it has keys of Chakra's JSON
   std::optional<std::int64_t> world_size;
-  std::set<std::int64_t> ranks;  ///< ranks that recorded it; at most two are kept
+  std::set<std::int64_t> ranks;  ///< ranks that recorded it, at most two of them
   std::string device;            ///< name of the first device
 };
 
-/// Reads a JSON trace in one pass, in bounded memory, and passes each event or node to a callback.
-/// Throws io::InputError, with file and line, for malformed or truncated JSON, several documents,
-/// lists of traces, values of more than 16 MiB, more than 64 levels, times that are not numbers,
-/// and events that `on_event` refuses by io::InputError.
+/// Reads a JSON trace in one pass and in bounded memory. Passes each event or node to a callback.
+/// Throws io::InputError, with file and line, for JSON that is malformed or truncated, for several
+/// documents, lists of traces, values of more than 16 MiB, more than 64 levels and times that are
+/// not numbers, and if `on_event` throws io::InputError.
 TraceHeader read_json_trace(ByteStream& bytes,
                             const std::function<void(const ProfilerEvent&)>& on_event,
                             const std::function<void(const ExecutionNode&)>& on_node);
 
-/// Nanoseconds of a decimal number of microseconds, such as "4458676522690.655", rounded down;
-/// empty if the text is not such a number, or is out of range.
+/// Converts a decimal number of microseconds, such as "4458676522690.655", to nanoseconds, rounded
+/// down. Empty if the text is not such a number or is out of range.
 std::optional<std::int64_t> nanoseconds(std::string_view microseconds);
 
 }  // namespace hipress::traces

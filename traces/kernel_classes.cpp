@@ -12,12 +12,12 @@ namespace {
 using enum models::ComputeClass;
 
 struct KernelRow {
-  std::string_view text;  ///< text in lower case
+  std::string_view text;  ///< in lower case
   models::ComputeClass what;
 };
 
-/// Rows in order of priority; the first whose text the name contains decides. Rows for how a kernel
-/// works precede those for its purpose, since template arguments may name any operator.
+/// Rows in order of priority: the first row whose text is in the name decides. A template argument
+/// may name any operator, so rows for the way in which a kernel works precede rows for its purpose.
 constexpr KernelRow kKernels[] = {
     {"splitk", kGemm},  // reduction of a split product
     {"triton_poi", kElementwise},
@@ -140,7 +140,7 @@ void KernelTimes::add(std::string_view name, std::int64_t length_ns) {
 }
 
 std::optional<TracedMix> KernelTimes::mix() const {
-  // The sum is in double precision, so that absurd lengths cannot overflow it.
+  // The sum is in double precision, which absurd lengths cannot overflow.
   const double recognised = std::accumulate(ns_.begin(), ns_.end(), 0.0);
   const double all = recognised + static_cast<double>(unrecognised_ns_);
   const bool took_time = all > 0;

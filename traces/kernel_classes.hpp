@@ -12,14 +12,14 @@
 
 namespace hipress::traces {
 
-/// Compute class by a kernel's name, as cuBLAS, cuDNN, CUTLASS, PyTorch, Inductor and Tensile name
-/// theirs; empty if unrecognised. Case-insensitive.
+/// Compute class of a kernel, recognised by names that cuBLAS, cuDNN, CUTLASS, PyTorch, Inductor
+/// and Tensile use. Empty if the name is not recognised. Case does not matter.
 std::optional<models::ComputeClass> class_of_kernel(std::string_view name);
 
 /// Compute classes of a trace's kernels.
 struct TracedMix {
-  models::Mix mix = {};                   ///< shares of the time of recognised kernels
-  double unrecognised = 0;                ///< share of the time of all computing kernels
+  models::Mix mix = {};                   ///< shares in the time of recognised kernels
+  double unrecognised = 0;                ///< share in the time of all computing kernels
   std::string longest_unrecognised = {};  ///< name of the longest unrecognised kernel
 };
 
@@ -27,13 +27,13 @@ struct TracedMix {
 class KernelTimes {
  public:
   void add(std::string_view name, std::int64_t length_ns);
-  /// Mix of all times; empty if there is no time.
+  /// Mix of all times; empty without any time.
   std::optional<TracedMix> mix() const;
 
  private:
   std::array<std::int64_t, models::kComputeClasses> ns_ = {};
   std::int64_t unrecognised_ns_ = 0;
-  /// Cache of classes by name, of bounded size: most kernels recur.
+  /// Classes of names seen before; most kernels recur. Its size is bounded.
   std::unordered_map<std::string, std::optional<models::ComputeClass>> known_;
   std::unordered_map<std::string, std::int64_t> unrecognised_;
 };

@@ -8,9 +8,9 @@ namespace hipress::traces {
 namespace {
 
 constexpr std::int64_t kMostRank = 256;
-constexpr std::int64_t kRate = 2;  // minimum compression ratio for a gradient to be compressed
+constexpr std::int64_t kRate = 2;  // least compression ratio; others are sent uncompressed
 
-/// Elements of PowerSGD's all-reduces: uncompressed gradients, and both factors.
+/// Elements that PowerSGD all-reduces: uncompressed gradients, and the two factors.
 struct Sent {
   std::int64_t whole = 0, p = 0, q = 0;
 };
@@ -37,7 +37,7 @@ std::optional<std::int64_t> powersgd_rank(std::span<const std::vector<std::int64
   for (std::int64_t rank = 1; rank <= kMostRank; ++rank) {
     const Sent sent = sent_with(rank, shapes);
     if (sent.p == 0) break;
-    // CPU traces may contain only the first factor.
+    // A trace of the CPU may contain only the first factor.
     const bool has_p = elements == sent.whole + sent.p;
     if (has_p || elements == sent.whole + sent.p + sent.q) return rank;
   }

@@ -14,7 +14,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   if (!trace.problem.empty()) throw io::Unmet("no model: " + trace.problem);
   diagnostics.insert(diagnostics.end(), trace.assumed.begin(), trace.assumed.end());
   const std::vector<NamedSharding> shardings = shardings_of(trace);
-  std::vector<std::string> of_model;  // reported only if a model is made
+  std::vector<std::string> of_model;  // reported only if there is a model
   ImportedModel made = shardings.empty()
                            ? averaged_model(trace, name, options, diagnostics, of_model)
                            : sharded_model(trace, shardings, name, diagnostics, of_model);

@@ -12,7 +12,7 @@
 #include "traces/imported.hpp"
 #include "traces/sharded.hpp"
 
-/// Parts of models that jobs with averaged gradients and sharded jobs share.
+/// Functions for models of both kinds of jobs: those that average gradients, and sharded ones.
 namespace hipress::traces {
 
 using Steps = std::vector<const TracedStep*>;
@@ -20,36 +20,36 @@ using Steps = std::vector<const TracedStep*>;
 /// Share of the gradients' elements below which data may be a norm, a metric or a buffer.
 inline constexpr double kSmall = 0.01;
 
-/// Type by name. Throws io::Unmet, with the gradient, for unsupported types.
+/// Type of that name. Throws io::Unmet, which names the gradient, if the type is not supported.
 models::Dtype dtype_named(const std::string& name, const std::string& gradient);
 
-/// Median over steps; empty if a step has no value.
+/// Median over the steps; empty if the value is missing in a step.
 std::optional<double> median_of(
     const Steps& steps, const std::function<std::optional<double>(const TracedStep&)>& value);
 
-/// Throws io::Unmet for an impossible time.
+/// Throws io::Unmet if the time is longer than a model can have.
 void check_time(double seconds, const std::string& what);
 
-/// Medians of the steps' times; empty if they are unknown.
+/// Medians of the times of the steps; empty if a time is unknown.
 std::optional<models::Traced> traced_of(const Steps& steps);
 
-/// GPU time of a step in seconds; empty if unknown.
+/// Computation, exposed communication and idle time of a step, in seconds; empty if unknown.
 std::optional<double> shown_s(const TracedStep& step);
 
-/// Total size of the gradients, bytes.
+/// Total size of the gradients in bytes.
 std::int64_t bytes_of(const models::Model& model);
 
-/// Optimizer time: rest of a step by the model's medians, or else the optimizers' traced steps.
+/// Time of the optimizer: the rest of a step, or the traced optimizer steps if the rest is unknown.
 std::optional<double> optimizer_s(const models::Model& model, const Steps& steps);
 
-/// Reports communication that no plan changes, if its bytes or its exposed time matter.
+/// Reports communication that no plan changes, if it has many bytes or much exposed time.
 void say_others(const StepAccount& step, const KindTotal& other,
                 const std::optional<models::Traced>& traced, std::vector<std::string>& diagnostics);
 
-/// Format, hardware and ranks of the trace.
+/// Text with the format, the hardware and the ranks of the trace.
 std::string source_of(const Imported& trace);
 
-/// Sets the model's compute classes, if kernel names tell enough.
+/// Sets the model's mix of compute classes if enough kernel names are recognised.
 void add_mix(const Imported& trace, models::Model& model, std::vector<std::string>& diagnostics);
 
 }  // namespace hipress::traces

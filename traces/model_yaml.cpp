@@ -10,11 +10,11 @@
 namespace hipress::traces {
 namespace {
 
-constexpr int kDigits = 9;  // digits of times, finer than the trace's nanoseconds
+constexpr int kDigits = 9;  // decimal places of times, as fine as the trace's nanoseconds
 
 std::string time_of(double seconds) { return io::format_duration(seconds, kDigits); }
 
-/// Text in single quotation marks, in which YAML escapes only these.
+/// Text in single quotation marks. YAML escapes nothing else in such text.
 std::string quoted(const std::string& text) {
   std::string inside;
   for (const char one : text) inside += one == '\'' ? std::string("''") : std::string(1, one);
@@ -50,7 +50,7 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   if (imported.traced) write_traced(out, *imported.traced);
   out << "gradients:\n";
   for (const models::Gradient& gradient : model.gradients) {
-    // Names of layers are the only text from the trace.
+    // Only names of layers are text from the trace.
     const bool has_layer = !gradient.layer.empty();
     out << fmt::format("- {{name: {}, elements: {}",
                        has_layer ? quoted(gradient.name) : gradient.name, gradient.elements);

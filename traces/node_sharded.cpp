@@ -1,4 +1,4 @@
-// NodeTrace for jobs that shard their parameters.
+// Part of NodeTrace for jobs that shard their parameters.
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +12,7 @@
 namespace hipress::traces {
 namespace {}  // namespace
 
-/// Keeps collectives, copies and FSDP's ranges.
+/// Keeps collectives, copies and ranges of FSDP.
 void NodeTrace::keep_sharded(const TraceNode& node, std::string_view name) {
   const auto range = range_of_fsdp(name);
   if (range) ranges_.emplace(node.id, *range);
@@ -41,7 +41,7 @@ void NodeTrace::keep_sharded(const TraceNode& node, std::string_view name) {
   started_.push_back({.id = node.id, .what = std::move(what)});
 }
 
-/// Sets the layer and the function of backward around the start.
+/// Sets the layer of a collective, and the function of backward that called it.
 void NodeTrace::find_callers(Start& start) const {
   auto at = links_.find(start.id);
   for (int depth = 0; at != links_.end() && depth < kDeepestCall; ++depth) {
@@ -55,7 +55,7 @@ void NodeTrace::find_callers(Start& start) const {
   }
 }
 
-/// Collectives of the nodes in a range of IDs; empty if nothing is reduced to shards.
+/// Collectives of nodes with IDs from `first` to below `end`. Empty if nothing reduces to shards.
 std::optional<ShardedStep> NodeTrace::sharded_between(std::int64_t first, std::int64_t end) const {
   ShardedStep step;
   std::vector<std::vector<std::int64_t>> copied;
@@ -71,7 +71,7 @@ std::optional<ShardedStep> NodeTrace::sharded_between(std::int64_t first, std::i
     find_callers(start);
     StepCollective& what = start.what;
     const bool begun = backward != evaluations_.end() && *backward < start.id;
-    // A gather after a reduction and outside of backward belongs to the next pass.
+    // A gather belongs to the next pass if it is outside of backward and follows a reduction.
     const bool of_next = what.kind == CollectiveKind::kAllGather && what.evaluation < 0 && reduced;
     if (of_next) {
       ++pass;

@@ -15,7 +15,7 @@
 namespace hipress::traces {
 namespace {
 
-/// Name without the call number that Chakra's converter appends: "c10d::allreduce_(1)".
+/// Name without the call number that Chakra's converter appends, as in "c10d::allreduce_(1)".
 std::string_view without_number(std::string_view name) {
   if (!name.ends_with(')')) return name;
   const std::size_t open = name.rfind('(');
@@ -82,7 +82,7 @@ void NodeTrace::add(const TraceNode& node) {
   kept_.push_back(std::move(kept));
 }
 
-/// Counts a node's communication, by its attributes or by its name.
+/// Counts a node's communication, as its attributes or its name describe it.
 void NodeTrace::keep_communication(const TraceNode& node, std::string_view name) {
   constexpr std::string_view kC10d = "c10d::";
   const bool is_call = node.communication.empty();
@@ -94,7 +94,7 @@ void NodeTrace::keep_communication(const TraceNode& node, std::string_view name)
   part.bytes += std::min(node.bytes, INT64_MAX - part.bytes);
 }
 
-/// Collectives of the trace: the GPU's records if there are some, since the CPU's repeat them.
+/// Collectives of the trace, from the GPU's records if it has any: the CPU's only repeat them.
 std::vector<HeldCollectives> NodeTrace::held() const {
   const bool has_nodes = !held_.empty();
   const auto& all = has_nodes ? held_ : called_;
@@ -116,7 +116,7 @@ void NodeTrace::keep_sparse(const TraceNode& node, std::string_view name) {
   sparse_.emplace_back(node.id, node.shapes ? sparse_size_of(name, *node.shapes) : SparseSize());
 }
 
-/// Sizes of the sparse gradients, by the id of their AccumulateGrad.
+/// Sizes of sparse gradients by the ID of their AccumulateGrad node.
 std::map<std::int64_t, SparseSize> NodeTrace::sparse_gradients() const {
   std::map<std::int64_t, SparseSize> found;
   SparseSize made;  // last known size
@@ -134,7 +134,7 @@ std::map<std::int64_t, SparseSize> NodeTrace::sparse_gradients() const {
   return found;
 }
 
-/// Throws io::InputError for the traces of several ranks.
+/// Throws io::InputError if the trace holds several ranks.
 void NodeTrace::check_ranks() {
   if (roots_ > 1) ranks_.add_reason(fmt::format("{} nodes are of processes", roots_));
   const auto twice = std::ranges::adjacent_find(kept_, {}, &Kept::id);
@@ -144,7 +144,7 @@ void NodeTrace::check_ranks() {
   ranks_.require_one();
 }
 
-/// ID of the nearest direct or indirect caller with that role; -1 if there is no such caller.
+/// ID of the nearest direct or indirect caller with that role; -1 without one.
 std::int64_t NodeTrace::caller(std::int64_t id, Role role) const {
   auto at = links_.find(id);
   for (int depth = 0; at != links_.end() && depth < kDeepestCall; ++depth) {
@@ -154,7 +154,6 @@ std::int64_t NodeTrace::caller(std::int64_t id, Role role) const {
   return -1;
 }
 
-/// Collects the updates of each optimizer step.
 void NodeTrace::find_updates() {
   std::map<std::int64_t, std::vector<Update>> steps;
   for (auto& [id, update] : in_place_) {
@@ -165,7 +164,7 @@ void NodeTrace::find_updates() {
   in_place_ = {};
 }
 
-/// Adds a node to a step. `bucket` is the role of bucket nodes.
+/// Adds a node to a step. `bucket` is the role of nodes that are buckets.
 void NodeTrace::add_to_step(const Kept& kept, Role bucket, TracedStep& step) const {
   if (kept.role == Role::kEvaluate) {
     ++step.returned;  // compensated below if it accumulates
@@ -187,7 +186,7 @@ bool NodeTrace::has(Role role) const {
   return std::ranges::any_of(kept_, [role](const Kept& one) { return one.role == role; });
 }
 
-/// Role of bucket nodes: records of the GPU if they exist, since the CPU's repeat them.
+/// Role of nodes that are buckets: records of the GPU if it has any, since the CPU's repeat them.
 NodeTrace::Role NodeTrace::role_of_buckets() const {
   for (const Role role : {Role::kKernel, Role::kAllReduce}) {
     if (has(role)) return role;
@@ -195,8 +194,8 @@ NodeTrace::Role NodeTrace::role_of_buckets() const {
   return Role::kCpuKernel;
 }
 
-/// Splits the nodes into steps. Nodes before the first step belong to a truncated one, which is
-/// used only if steps have no gradients.
+/// Splits the nodes into steps. Nodes before the first step form a truncated step, which is used
+/// only if the steps have no gradients.
 void NodeTrace::add_steps(Imported& imported) const {
   const Role bucket = role_of_buckets();
   std::vector<TracedStep> steps = {{.name = "trace"}};

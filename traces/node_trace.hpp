@@ -19,7 +19,7 @@
 
 namespace hipress::traces {
 
-/// Node of an execution trace, PyTorch's or Chakra's: the fields that gradients need.
+/// A node of an execution trace, PyTorch's or Chakra's, with the fields that gradients need.
 struct TraceNode {
   std::int64_t id = 0;
   std::int64_t parent = -1;  ///< ID of the caller
@@ -27,23 +27,23 @@ struct TraceNode {
   std::vector<std::int64_t> shape = {};  ///< shape of the first input
   bool has_shape = false;                ///< false: unknown
   std::string dtype = {};
-  /// Size of an all-reduce by the node's attributes, bytes; empty for other nodes.
+  /// Size of an all-reduce in bytes, from the node's attributes; empty for other nodes.
   std::optional<std::int64_t> all_reduce_bytes = {};
-  bool is_cpu = false;  ///< true for the CPU's record of a collective
+  bool is_cpu = false;  ///< it is the CPU's record of a collective
   bool is_reduce_scatter = false;
-  /// Communication by the node's attributes: kind, such as "all-gather", and bytes.
+  /// Communication according to the node's attributes: a kind such as "all-gather", and bytes.
   std::string_view communication = {};
   std::int64_t bytes = 0;
   const InputShapes* shapes = nullptr;  ///< shapes of the inputs; null: unknown
 };
 
-/// Builds steps from the nodes of an execution trace, which have sizes but no times, in any order.
+/// Makes steps from an execution trace's nodes, in any order. They have sizes but no times.
 class NodeTrace {
  public:
   void add(const TraceNode& node);
-  /// Returns steps with sizes of gradients and buckets. Call it once. Empty if no node is PyTorch's
-  /// and none has attributes of communication. Throws io::InputError, without the file's name, for
-  /// traces of several ranks.
+  /// Returns steps with the sizes of gradients and buckets. Call it once. Returns nothing if no
+  /// node is PyTorch's and no node has attributes of communication. Throws io::InputError, without
+  /// the file's name, if the trace is of several ranks.
   std::optional<Imported> finish();
 
  private:
@@ -51,9 +51,9 @@ class NodeTrace {
     kOther,
     kAccumulate,
     kEvaluate,
-    kAllReduce,  ///< c10d's operator
-    kKernel,     ///< all-reduce by its attributes, on the GPU
-    kCpuKernel,  ///< all-reduce by its attributes, on the CPU
+    kAllReduce,  ///< an operator of c10d
+    kKernel,     ///< the GPU's record of an all-reduce, with attributes
+    kCpuKernel,  ///< the CPU's record of an all-reduce, with attributes
     kReduceScatter,
     kOptimizer,  ///< step of an optimizer
     kStep
@@ -64,7 +64,7 @@ class NodeTrace {
     TracedGradient gradient = {};
     std::string name = {};  ///< name of a step
   };
-  /// Collectives of one kind in records of the CPU and of the GPU.
+  /// Collectives of one kind, as recorded by the CPU and by the GPU.
   struct Held {
     HeldCollectives cpu, gpu;
   };
@@ -105,7 +105,7 @@ class NodeTrace {
   std::unordered_map<std::int64_t, FsdpRange> ranges_;
   std::set<std::int64_t> evaluations_;         // functions of backward
   std::vector<Start> started_;                 // sorted by finish()
-  std::map<std::string, Held> held_, called_;  // by nodes' attributes; by c10d's operators
+  std::map<std::string, Held> held_, called_;  // from nodes' attributes; from c10d's operators
   std::vector<std::pair<std::int64_t, SparseSize>> sparse_;  // operators of sparse tensors
   std::string sparse_operator_;                            // operator that makes a sparse gradient
   std::vector<std::pair<std::int64_t, Update>> in_place_;  // operators
@@ -114,14 +114,14 @@ class NodeTrace {
   std::int64_t roots_ = 0;  // number of process nodes
 };
 
-/// Numbers of the first innermost list in Python's text of shapes, "[[[2049000], []], []]"; empty
-/// for other text.
+/// Numbers of the first innermost list in Python's text of shapes, such as "[[[2049000], []], []]".
+/// Empty for other text.
 std::vector<std::int64_t> first_shape(std::string_view text);
 
-/// All shapes in such a text.
+/// All shapes in a text of that form.
 InputShapes input_shapes(std::string_view text);
 
-/// Reads Chakra's messages: GlobalMetadata, then Nodes (et_def.proto of mlcommons/chakra). Throws
+/// Reads a Chakra trace: GlobalMetadata, then Nodes (et_def.proto of mlcommons/chakra). Throws
 /// io::InputError for bytes that are not such messages, and for exports of hipress-sim.
 Imported read_chakra_trace(ByteStream& bytes);
 

@@ -1,4 +1,4 @@
-// ProfilerTrace: selection of events.
+// Part of ProfilerTrace that selects events.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ constexpr std::string_view kSubmit = "hipress::submit(";
 constexpr std::string_view kWait = "hipress::wait(";
 constexpr std::string_view kGloo = "gloo:";
 
-/// Ranges that collective libraries of GPUs open around a launch.
+/// Prefixes of ranges that a GPU's collective library opens around a launch.
 constexpr std::string_view kOfGpus[] = {"nccl:", "xccl:", "ucc:", "hccl:"};
 
 bool is_of_gpus(std::string_view name) {
@@ -41,8 +41,8 @@ bool is_of_gpus(std::string_view name) {
 constexpr std::string_view kProducts[] = {"aten::mm", "aten::bmm", "aten::matmul",
                                           "aten::linalg_qr"};
 
-/// Kind of an event by its category. Older profilers write other names; profilers without Kineto
-/// write no category.
+/// Kind of an event, by the name of its category. Older profilers use different names, and
+/// profilers without Kineto write none.
 enum class Category : std::uint8_t { kOperator, kKernel, kMemory, kCall, kOther };
 struct CategoryRow {
   std::string_view text;
@@ -66,12 +66,13 @@ Category category_of(std::string_view text) {
   for (const CategoryRow& row : kCategories) {
     if (row.text == text) return row.category;
   }
-  // Any vendor's: cuda_runtime, cuda_driver, hip_runtime, xpu_runtime, privateuse1_runtime …
+  // The prefix depends on the vendor: cuda_runtime, cuda_driver, hip_runtime, xpu_runtime,
+  // privateuse1_runtime …
   const bool is_call = text.ends_with("_runtime") || text.ends_with("_driver");
   return is_call ? Category::kCall : Category::kOther;
 }
 
-/// Categories that are neither CPU operators nor device activities.
+/// Categories of events that belong neither to the CPU's operators nor to a device.
 constexpr std::string_view kBeside[] = {"python_function",
                                         "gpu_user_annotation",
                                         "overhead",
@@ -85,7 +86,8 @@ constexpr std::string_view kBeside[] = {"python_function",
                                         "external_correlation",
                                         "cpu_instant_event"};
 
-/// Value of `key` in a range's name ("key=value"), up to a comma or bracket; empty if missing.
+/// Value of `key` in the name of a range, which contains "key=value". It ends at a comma or
+/// bracket; empty if the key is missing.
 std::string_view value_in(std::string_view range, std::string_view key) {
   const std::size_t at = range.find(fmt::format("{}=", key));
   if (at == std::string_view::npos) return {};
@@ -93,7 +95,7 @@ std::string_view value_in(std::string_view range, std::string_view key) {
   return rest.substr(0, rest.find_first_of(",)"));
 }
 
-/// Number of `key`; 0 if it is missing or not a number.
+/// Value of `key` as a number; 0 if it is missing or not a number.
 std::int64_t number_in(std::string_view range, std::string_view key) {
   const std::string_view text = value_in(range, key);
   std::int64_t number = 0;
@@ -106,7 +108,7 @@ std::int64_t number_in(std::string_view range, std::string_view key) {
 void ProfilerTrace::add(const ProfilerEvent& event) {
   ++events_;
   if (event.phase != "X" || !event.has_times) return;
-  bool lasts = false;  // true if its length is used
+  bool lasts = false;  // true if the event's length is used
   switch (category_of(event.category)) {
     case Category::kKernel:
     case Category::kMemory:
@@ -147,10 +149,10 @@ ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& even
                   .out_elements = event.out_elements.value_or(0),
                   .group_size = event.group_size,
                   .group = short_text(event.group)};
-  // Kernels of older profilers have it in their names, as operators do.
+  // In older profilers, collectives have no field for their name; the event's own name tells it.
   if (what.name.empty() && event.name != kParameters) what.name = short_text(event.name);
   if (what.has_size() || event.shapes.first.empty()) return what;
-  // The first of two tensors or lists is the output.
+  // If there are two tensors or lists, the first is the output.
   const bool has_two = !event.shapes.second.empty();
   what.elements = elements_of_all(has_two ? event.shapes.second : event.shapes.first);
   if (has_two) what.out_elements = elements_of_all(event.shapes.first);
@@ -158,7 +160,7 @@ ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& even
   return what;
 }
 
-/// Bucket of a range of python/hipress/_ddp.py: "hipress::submit(bucket=0, bytes=1024,
+/// Bucket that a range of python/hipress/_ddp.py describes: "hipress::submit(bucket=0, bytes=1024,
 /// dtype=float32, ranks=2)".
 ProfilerTrace::Collective ProfilerTrace::bucket_in(std::string_view range) {
   Collective what{.name = std::string(kAllReduce), .dtype = short_text(value_in(range, "dtype"))};
@@ -173,8 +175,8 @@ ProfilerTrace::Collective ProfilerTrace::bucket_in(std::string_view range) {
   return what;
 }
 
-/// Gradient or bucket that an all-reduce carries. A list of tensors has a size but no type, which
-/// is then assumed to be float32.
+/// Gradient or bucket that an all-reduce carries. A list of tensors has a size but no type; float32
+/// is then assumed.
 TracedGradient ProfilerTrace::traced_of(const Collective& what) {
   TracedGradient traced;
   traced.elements = std::max<std::int64_t>(0, what.elements);
@@ -188,7 +190,7 @@ TracedGradient ProfilerTrace::traced_of(const Collective& what) {
 void ProfilerTrace::add_activity(const ProfilerEvent& event) {
   is_of_pytorch_ = true;
   const bool is_kernel = category_of(event.category) == Category::kKernel;
-  // The event's own fields precede its name.
+  // The event's fields take precedence over its name.
   const bool communicates =
       is_kernel && (!event.collective.empty() || communication_of(event.name));
   Activity activity{.time = {event.start_ns, event.start_ns + event.length_ns},
@@ -204,7 +206,7 @@ void ProfilerTrace::add_activity(const ProfilerEvent& event) {
   activities_.push_back(activity);
 }
 
-/// Keeps a range of FSDP's hooks; true if the event is one.
+/// Keeps a range of FSDP's hooks. Returns true if the event is such a range.
 bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
   auto range = range_of_fsdp(event.name);
   if (!range) return false;
@@ -216,8 +218,8 @@ bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
   return true;
 }
 
-/// Keeps operators that separate forward from backward, and updates, products, copies and uses of
-/// sparse tensors.
+/// Keeps the starts of tensor operators, which separate forward from backward. Also keeps updates,
+/// products, copies and uses of sparse tensors.
 void ProfilerTrace::add_tensor_operator(const ProfilerEvent& event) {
   forward_.push_back({event.thread, event.start_ns});
   if (is_in_place(event.name) && !event.shapes.first.empty()) {
@@ -232,7 +234,7 @@ void ProfilerTrace::add_tensor_operator(const ProfilerEvent& event) {
   }
 }
 
-/// True if the event is kept with its length.
+/// Keeps an operator or range. Returns true if the event's length is used.
 bool ProfilerTrace::add_operator(const ProfilerEvent& event) {
   const std::string_view name = event.name;
   const Operator plain{.time = {event.start_ns, event.start_ns + event.length_ns},

@@ -1,4 +1,4 @@
-// ProfilerTrace: backward passes, with their gradients, buckets and other communication.
+// Part of ProfilerTrace for backward passes, with their gradients, buckets and other communication.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ std::int64_t elements_in(const std::vector<TracedGradient>& buckets) {
   return sum;
 }
 
-/// Lower bound on the bytes that a collective carries. An unknown type counts as float32.
+/// Lower bound on the bytes of a collective. Elements of unknown type count as float32.
 std::int64_t bytes_of(const std::string& dtype, std::int64_t elements) {
   const std::int64_t each = bytes_of_type(dtype);
   return elements * (each > 0 ? each : bytes_of_type("float32"));
@@ -39,8 +39,8 @@ bool is_near_size(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-/// Start of backward, in ns: of its first function on the CPU, or of the first activity that it
-/// launches on the GPU. Empty if unknown.
+/// Start of backward in ns. On a GPU, it is the start of the first activity that backward launches;
+/// without a GPU, the start of its first function. Empty if unknown.
 std::optional<std::int64_t> ProfilerTrace::backward_start(const Interval& window,
                                                           std::uint64_t thread) const {
   const auto since = std::ranges::lower_bound(backwards_, window.begin, {},
@@ -57,7 +57,7 @@ std::optional<std::int64_t> ProfilerTrace::backward_start(const Interval& window
   return std::nullopt;
 }
 
-/// True if an AccumulateGrad's evaluation launches anything.
+/// True if the evaluation of an AccumulateGrad launches anything on the GPU.
 bool ProfilerTrace::launches(const Operator& accumulate) const {
   const auto at =
       std::ranges::lower_bound(launches_, std::pair(accumulate.thread, accumulate.time.begin));
@@ -65,7 +65,7 @@ bool ProfilerTrace::launches(const Operator& accumulate) const {
          at->second <= accumulate.time.end;
 }
 
-/// AccumulateGrad within an evaluation; null if there is no such operator.
+/// AccumulateGrad operator within an evaluation; null without one.
 const ProfilerTrace::Operator* ProfilerTrace::inside(const Operator& outer) const {
   const auto at = std::ranges::lower_bound(
       innermost_, std::pair(outer.thread, outer.time.begin), {},
@@ -83,7 +83,7 @@ std::optional<SparseSize> ProfilerTrace::sparse_in(const Operator& accumulate) c
   const auto end = std::ranges::upper_bound(
       first, sparse_.end(), std::pair(accumulate.thread, accumulate.time.end), {}, place);
   if (first == end) return std::nullopt;
-  // The sparse tensor was made shortly before.
+  // The sparse tensor was made by one of the preceding operators.
   constexpr int kMost = 32;
   int looked = 0;
   for (auto at = end; at != sparse_.begin() && looked < kMost; ++looked) {
@@ -94,7 +94,7 @@ std::optional<SparseSize> ProfilerTrace::sparse_in(const Operator& accumulate) c
   return SparseSize();
 }
 
-/// Collectives that an AccumulateGrad launches, in order.
+/// Collectives that an AccumulateGrad launches, in the order of their launch.
 std::vector<const ProfilerTrace::Collective*> ProfilerTrace::collectives_of(
     const Operator& accumulate) const {
   std::vector<const Collective*> found;
@@ -120,8 +120,8 @@ std::vector<const ProfilerTrace::Collective*> ProfilerTrace::collectives_of(
   return found;
 }
 
-/// AccumulateGrads of a step that add a gradient, all on one thread. Otherwise empty, with the
-/// reason in `step`.
+/// AccumulateGrads of a step that add a gradient. They must be on one thread; otherwise the result
+/// is empty, and `step` gets the reason.
 std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Window& window,
                                                                         TracedStep& step,
                                                                         Imported& imported) const {
@@ -139,7 +139,7 @@ std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Wi
   if (threads.size() <= 1) return found;
   const auto most =
       std::ranges::max_element(threads, {}, [](const auto& thread) { return thread.second; });
-  // Without recorded shapes, parameters without gradient are those for which nothing is launched.
+  // Without recorded shapes, a parameter has no gradient if nothing is launched for it.
   const std::size_t others = found.size() - most->second;
   if (has_gpu()) {
     std::erase_if(
@@ -161,7 +161,7 @@ std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Wi
   return {};
 }
 
-/// True if operators of forward begin in that time.
+/// True if operators of forward begin in that interval.
 bool ProfilerTrace::goes_forward(const Interval& between, std::uint64_t thread) const {
   const auto at =
       std::ranges::lower_bound(forward_, std::pair(thread, between.begin), {},
@@ -184,14 +184,14 @@ std::vector<ProfilerTrace::Pass> ProfilerTrace::passes_of(
   return passes;
 }
 
-/// True if an optimizer steps between two passes.
+/// True if an optimizer steps between the two passes.
 bool ProfilerTrace::steps_between(const Pass& pass, const Pass& next) const {
   const auto at = std::ranges::lower_bound(optimizer_steps_, pass.accumulates.back()->time.begin,
                                            {}, &Interval::begin);
   return at != optimizer_steps_.end() && at->begin < next.accumulates.front()->time.begin;
 }
 
-/// End of the optimizer steps that begin in that time; the begin of that time if no step does.
+/// End of the optimizer steps that begin in that interval; its beginning if there are none.
 std::int64_t ProfilerTrace::after_optimizers(const Interval& time) const {
   std::int64_t end_ns = time.begin;
   auto at = std::ranges::lower_bound(optimizer_steps_, time.begin, {}, &Interval::begin);
@@ -201,7 +201,7 @@ std::int64_t ProfilerTrace::after_optimizers(const Interval& time) const {
   return end_ns;
 }
 
-/// Sets the gradients, buckets and times of a pass.
+/// Sets the gradients, buckets and times of a backward pass.
 void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
   const std::uint64_t thread = pass.accumulates.front()->thread;
   const auto backward_ns = backward_start({pass.since_ns, window.time.end}, thread);
@@ -224,11 +224,11 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
       if (launched->launch_ns >= at->time.begin) own_ns = std::max(own_ns, launched->time.end);
     }
     const Operator* const inner = inside(*at);
-    // If it launches nothing, the gradient is the output of the thread's previous activity.
+    // If AccumulateGrad launches nothing, the thread's previous activity made the gradient.
     std::int64_t ready_ns = own_ns == INT64_MIN ? last_ns : own_ns;
     if (!has_gpu()) {
       ready_ns = inner != nullptr ? inner->time.end : at->time.end;
-      // Earlier bucket hooks do not count as computation.
+      // Time in earlier bucket hooks is not computation.
       if (backward_ns) ready_ns -= hooks_before(ready_ns, *backward_ns);
     }
     TracedGradient gradient;
@@ -257,7 +257,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
   take_out_inputs(pass);
 }
 
-/// Moves gradients of inputs out of `gradients`.
+/// Moves the gradients of inputs from `gradients` to `of_inputs`.
 void ProfilerTrace::take_out_inputs(Pass& pass) const {
   const std::vector<std::size_t> places =
       updated_.of_inputs(pass.gradients, total_of(pass.buckets));
@@ -268,7 +268,7 @@ void ProfilerTrace::take_out_inputs(Pass& pass) const {
   pass.of_inputs = taken_out(pass.gradients, places);
 }
 
-/// Reports a job that trains several models: optimizers step between passes of different gradients.
+/// Reports a job that trains several models: an optimizer steps between passes that differ.
 void ProfilerTrace::say_in_turn(const std::string& name, const std::vector<Pass>& passes,
                                 Imported& imported) const {
   std::size_t steps = 0;
@@ -290,7 +290,7 @@ void ProfilerTrace::say_in_turn(const std::string& name, const std::vector<Pass>
       name, passes.size(), sizes);
 }
 
-/// Divides the times of the profiler's step by its number of iterations.
+/// Divides the times of the profiler's step by the number of iterations in it.
 void ProfilerTrace::share_out(TracedStep& step, int iterations) {
   step.iterations = iterations;
   for (std::optional<double>* time : {&step.length_s, &step.compute_s, &step.communication_s,
@@ -299,8 +299,8 @@ void ProfilerTrace::share_out(TracedStep& step, int iterations) {
   }
 }
 
-/// If all passes have the same gradients, they are micro-steps, or iterations if an optimizer steps
-/// between them. Keeps the last synchronised one.
+/// Keeps the last synchronised pass if all passes have the same gradients. The passes are then
+/// micro-steps or, where an optimizer steps between them, iterations.
 void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pass>& passes,
                                         TracedStep& step, Imported& imported) const {
   const Pass& last = passes.back();
@@ -314,7 +314,7 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
     say_in_turn(name, passes, imported);
     return;
   }
-  // Count passes that end in a synchronisation: before an optimizer's step, or with communication.
+  // Count passes before an optimizer step, or with communication: they end with a synchronisation.
   std::size_t synchronised = 1;
   for (std::size_t i = 0; i + 1 < count; ++i) {
     const bool ends = steps_between(passes[i], passes[i + 1]) || !passes[i].buckets.empty();
@@ -349,8 +349,8 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
   passes.erase(passes.begin(), passes.end() - 1);
 }
 
-/// Sets the last pass's ready times to medians over all passes. The last one is kept because only
-/// it has bucket hooks.
+/// Replaces the last pass's ready times by medians over all passes. The last pass is kept because
+/// only it has bucket hooks.
 void ProfilerTrace::take_medians(std::vector<Pass>& passes) {
   Pass& last = passes.back();
   std::vector<std::optional<double>> latest;  // running maximum over gradients
@@ -378,7 +378,7 @@ void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
   for (Pass& pass : passes) read_pass(window, pass);
   keep_last_iteration(window.name, passes, step, imported);
   if (passes.size() > 1) {
-    // Passes with different gradients form one pass, whose times count from the start of the first.
+    // Passes with different gradients become one pass. Its times count from the start of the first.
     Pass all = {.accumulates = accumulates, .since_ns = window.time.begin};
     read_pass(window, all);
     passes = {std::move(all)};
@@ -392,7 +392,7 @@ void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
   step.factorises = product != products_.end() && product->ns < window.time.end;
 }
 
-/// AccumulateGrad around a call; null if there is no such operator.
+/// AccumulateGrad in which a call was made; null without one.
 const ProfilerTrace::Operator* ProfilerTrace::accumulate_around(std::uint64_t thread,
                                                                 std::int64_t ns) const {
   constexpr int kLooked = 16;
@@ -405,7 +405,7 @@ const ProfilerTrace::Operator* ProfilerTrace::accumulate_around(std::uint64_t th
   return nullptr;
 }
 
-/// Adds a step's communication besides buckets. Returns the part that carries gradients.
+/// Adds a step's communication except for its buckets. Returns the part that carries gradients.
 ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
                                                       TracedStep& step) const {
   const auto by_start = [](const Operator& one) { return one.time.begin; };
@@ -445,8 +445,8 @@ ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
   return carried;
 }
 
-/// Adds late buckets: all-reduces of one group after backward with as many elements as the
-/// gradients.
+/// Adds late buckets: all-reduces after backward, if those of one group have about as many elements
+/// as the gradients. All-reduces of unknown size only count as communication of gradients.
 void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedStep& step,
                                      Carried& carried) const {
   std::map<std::string, std::vector<const Started*>> groups;
@@ -463,7 +463,7 @@ void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedS
     for (const Started* one : members) {
       sum += std::min(models::kMaxElements - sum, std::max<std::int64_t>(0, one->what.elements));
     }
-    // All-reduces of unknown size may carry them.
+    // If a size is unknown, any of them may carry the gradients.
     if (!told || (elements > 0 && is_near_size(sum, elements))) {
       found.insert(found.end(), members.begin(), members.end());
     }
@@ -482,13 +482,13 @@ void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedS
   }
 }
 
-/// Adds the exposed communication of gradients or shards.
+/// Adds the exposed time of communication of gradients or shards.
 void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
                                 TracedStep& step) const {
   std::vector<Interval> times = carried.times;
   const auto sharding = step.sharded ? sharding_of(*step.sharded) : std::nullopt;
   if (sharding) times = sharding->times;
-  // Times of shards, and of collectives after backward, are those of the last iteration only.
+  // Shards and collectives after backward have times of the last iteration only.
   const int iterations = sharding || step.buckets.empty() ? 1 : step.iterations;
   if (!waits_.empty()) {
     for (const Interval& hook : times_of_hooks()) times.push_back(hook);
@@ -510,7 +510,7 @@ void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
   } else if (step.averages.count == 0 && step.collectives == 0) {
     step.modelled_exposed_s = 0;
   } else if (!own.intervals().empty() && carried.ready_ns != INT64_MIN) {
-    // Backward ends with the last gradient.
+    // On a CPU, backward ends with the last gradient.
     step.modelled_exposed_s =
         to_seconds(std::max<std::int64_t>(0, own.intervals().back().end - carried.ready_ns));
   } else if (const auto found = optimizer_s({carried.last_ns, window.end}); found > 0) {

@@ -1,5 +1,5 @@
-// ProfilerTrace for sharded parameters: collectives in the order in which the CPU starts them, and
-// computation times without waits for them.
+// Part of ProfilerTrace for sharded parameters. Collectives are in the order in which the CPU
+// starts them. Computation times exclude waits for collectives.
 
 #include <fmt/format.h>
 
@@ -15,13 +15,13 @@
 namespace hipress::traces {
 namespace {
 
-// Limit of forward operators between two functions of one backward pass. After more of them, a new
-// pass begins. The engine itself adds gradients on the thread of backward.
+// Largest number of forward operators between two functions of the same backward pass; more of them
+// begin a new pass. The engine itself adds gradients on the thread of backward.
 constexpr std::int64_t kAddsOfEngine = 4;
 
 constexpr std::int64_t kMostRanksOfProfile = 1 << 20;
 
-/// The count; 0 if it is impossible.
+/// Returns the count, or 0 if it is impossible.
 std::int64_t told(std::int64_t count, std::int64_t most) {
   return count > 0 && count <= most ? count : 0;
 }
@@ -36,7 +36,7 @@ std::int64_t in_common(const TimeSet& a, const TimeSet& b) {
 
 }  // namespace
 
-/// Stream with the most computation.
+/// The stream that computes for the longest time.
 std::uint64_t ProfilerTrace::computing_stream() const {
   std::map<std::uint64_t, std::int64_t> times;
   for (const Activity& one : activities_) {
@@ -68,7 +68,7 @@ void ProfilerTrace::join_sharded() {
   stream_ = computing_stream();
 }
 
-/// Sets missing types of calls from gloo's next call of the same kind and size.
+/// Sets missing types of collectives from gloo's next call of the same kind and size.
 void ProfilerTrace::read_types_of_library() {
   constexpr std::ptrdiff_t kLooked = 16;
   for (CollectiveCall& call : collective_calls_) {
@@ -84,7 +84,7 @@ void ProfilerTrace::read_types_of_library() {
   }
 }
 
-/// Backward passes of a window: functions of backward without forward between them.
+/// Backward passes of a window, which are functions of backward without forward between them.
 std::vector<Interval> ProfilerTrace::backward_passes(const Window& window) const {
   std::vector<Interval> passes;
   const auto by_start = [](const Operator& one) { return one.time.begin; };
@@ -107,8 +107,8 @@ std::vector<Interval> ProfilerTrace::backward_passes(const Window& window) const
   return passes;
 }
 
-/// Keeps the passes of the last iteration; optimizer steps separate iterations. Returns the number
-/// of iterations.
+/// Keeps only the passes of the last iteration. Optimizer steps separate iterations, whose number
+/// is returned.
 int ProfilerTrace::keep_last_iteration(std::vector<Interval>& passes) const {
   int iterations = 1;
   std::size_t first = 0;
@@ -123,13 +123,13 @@ int ProfilerTrace::keep_last_iteration(std::vector<Interval>& passes) const {
   return iterations;
 }
 
-/// Innermost range of FSDP around a call; null if there is no such range.
+/// Innermost range of FSDP around a call; null without one.
 const ProfilerTrace::LayerRange* ProfilerTrace::layer_range(std::uint64_t thread,
                                                             std::int64_t ns) const {
   const auto after = std::ranges::upper_bound(
       layer_ranges_, std::pair(thread, ns), {},
       [](const LayerRange& one) { return std::pair(one.thread, one.time.begin); });
-  // Later, shorter ranges may have ended before the call.
+  // Shorter ranges that began later may have ended before the call.
   constexpr std::ptrdiff_t kLooked = 8;
   const std::ptrdiff_t before = after - layer_ranges_.begin();
   for (std::ptrdiff_t i = 1; i <= std::min(before, kLooked); ++i) {
@@ -139,7 +139,7 @@ const ProfilerTrace::LayerRange* ProfilerTrace::layer_range(std::uint64_t thread
   return nullptr;
 }
 
-/// Index of the function of backward around a call; -1 outside of backward.
+/// Index of the function of backward that made a call; -1 outside of backward.
 std::int64_t ProfilerTrace::evaluation_of(std::uint64_t thread, std::int64_t ns) const {
   constexpr int kLooked = 64;
   auto at = std::ranges::upper_bound(backwards_, ns, {},
@@ -169,7 +169,7 @@ StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint6
   const auto after = std::ranges::upper_bound(passes, ns, {}, &Interval::begin);
   one.pass = static_cast<int>(after - passes.begin());
   if (after == passes.begin()) return one;
-  // After the last function, callbacks reduce the root's gradients.
+  // After backward's last function, callbacks reduce the root's gradients: that is still backward.
   if (one.kind == CollectiveKind::kAllGather && ns > std::prev(after)->end) return one;
   --one.pass;
   one.in_backward = true;
@@ -177,8 +177,8 @@ StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint6
   return one;
 }
 
-/// Collectives of a window: kernels, or without a GPU calls, with times of the library's own
-/// records.
+/// Collectives of a window. With a GPU, they are its kernels. Without one, they are calls, with the
+/// times that the library recorded.
 std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window) const {
   std::vector<Started> all;
   auto at = std::ranges::lower_bound(activities_, window.time.begin, {}, &Activity::launch_ns);
@@ -194,7 +194,7 @@ std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window)
     const Operator& where = call->call;
     all.push_back({call->what, where.thread, where.time.begin, std::nullopt});
   }
-  // The library's threads run them in order.
+  // The library's threads run the collectives in order.
   const auto library_start = [](const LibraryCall& one) { return one.time.begin; };
   auto done = std::ranges::lower_bound(library_calls_, window.time.begin, {}, library_start);
   const auto end = std::ranges::lower_bound(library_calls_, window.time.end, {}, library_start);
@@ -204,7 +204,7 @@ std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window)
   return all;
 }
 
-/// Computation since a time, without exposed communication.
+/// Time of computation since a start, without exposed communication.
 struct ProfilerTrace::Computed {
   std::int64_t since_ns;
   std::size_t next;  ///< index of the next activity
@@ -217,8 +217,8 @@ ProfilerTrace::Computed ProfilerTrace::computed_since(std::int64_t ns) const {
   return {.since_ns = ns, .next = static_cast<std::size_t>(at - activities_.begin())};
 }
 
-/// Computation time in seconds up to activities launched before `ns`, which must not decrease
-/// between calls; empty if nothing computes.
+/// Computation time in seconds of activities launched before `ns`; empty if there are none. `ns`
+/// must not decrease between calls.
 std::optional<double> ProfilerTrace::computed_until(Computed& computed, std::int64_t ns) const {
   if (!has_gpu()) {
     const Interval time{computed.since_ns, std::max(computed.since_ns, ns)};
@@ -248,8 +248,8 @@ std::optional<double> ProfilerTrace::exposed_s(const Interval& time) const {
   return to_seconds(in_common(own, sharding_hooks_.within(time)));
 }
 
-/// Shapes of the gradients copied into a reduction's buffer, or else accumulated since the previous
-/// reduction.
+/// Shapes of the gradients that were copied into a reduction's buffer. Without such a copy, the
+/// gradients accumulated since the previous reduction.
 std::vector<std::vector<std::int64_t>> ProfilerTrace::gradients_before(std::int64_t since_ns,
                                                                        std::int64_t ns) const {
   const auto copy = std::ranges::lower_bound(copies_, ns, {}, &Copy::ns);
@@ -287,7 +287,7 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step, Imported
   for (const StepCollective& one : sharded.collectives) {
     if (reduces(one.kind) && one.in_backward) last_ns = std::max(last_ns, one.started_ns);
   }
-  // A gather after it belongs to the next forward pass, or gathers the optimizer's result.
+  // A later gather belongs to the next forward pass, or gathers the optimizer's result.
   const auto next = std::ranges::find_if(sharded.collectives, [&](const StepCollective& one) {
     return one.kind == CollectiveKind::kAllGather && one.started_ns > last_ns;
   });
@@ -316,7 +316,7 @@ void ProfilerTrace::add_times_of_passes(std::int64_t since_ns, const std::vector
   }
 }
 
-/// Sets ready times and gradients of the reductions.
+/// Sets the ready times of the reductions, and the gradients in them.
 void ProfilerTrace::add_reductions(const std::vector<Interval>& passes,
                                    ShardedStep& sharded) const {
   std::optional<Computed> backward;
@@ -335,7 +335,7 @@ void ProfilerTrace::add_reductions(const std::vector<Interval>& passes,
   }
 }
 
-/// Computation in the window in seconds, or steps of optimizers without a GPU.
+/// Time of computation in the window, in seconds. Without a GPU, the time of optimizer steps.
 std::optional<double> ProfilerTrace::optimizer_s(const Interval& window) const {
   std::vector<Interval> times;
   if (has_gpu()) {

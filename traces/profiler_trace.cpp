@@ -13,12 +13,12 @@
 namespace hipress::traces {
 namespace {
 
-constexpr double kBehind = 0.005;  // share of a step that a launch may take
-/// Largest difference between the clocks of CPU and GPU. Profilers align them to microseconds.
+constexpr double kBehind = 0.005;  // share of a step by which its work may be late
+/// Largest difference between the CPU's and the GPU's clock. Profilers align them to microseconds.
 constexpr std::int64_t kClocks_ns = 10'000'000;
 constexpr double kShortestStep_s = 1e-6;
 
-/// Throws io::InputError for a step with an impossible time.
+/// Throws io::InputError if a step has an impossible time.
 void require_times(const TracedStep& step) {
   const bool works =
       !step.gradients.empty() || step.collectives > 0 || step.compute_s.value_or(0) > 0;
@@ -44,7 +44,7 @@ void ProfilerTrace::find_launches() {
   const auto key = [](const Call& call) { return std::pair(call.correlation, call.start_ns); };
   std::ranges::sort(calls_, {}, key);
   for (Activity& activity : activities_) {
-    // The last call before it, because correlations may repeat and clocks may differ slightly.
+    // Take the last call before it: correlations may repeat, and clocks may differ slightly.
     const std::pair at(activity.correlation, activity.time.begin);
     auto call = std::ranges::upper_bound(calls_, at, {}, key);
     const bool is_before =
@@ -67,7 +67,7 @@ void ProfilerTrace::find_launches() {
   calls_ = {};
 }
 
-/// Times from a hook's first submit to the end of the wait for its buckets.
+/// Times of hooks, each from its first submit to the end of the wait for its buckets.
 std::vector<Interval> ProfilerTrace::times_of_hooks() const {
   std::vector<Interval> times;
   auto first = submits_.begin();
@@ -82,7 +82,7 @@ std::vector<Interval> ProfilerTrace::times_of_hooks() const {
   return times;
 }
 
-/// Time in hooks from `since_ns` to `ns`, in ns.
+/// Time spent in hooks between `since_ns` and `ns`, in ns.
 std::int64_t ProfilerTrace::hooks_before(std::int64_t ns, std::int64_t since_ns) const {
   return hooked_.within({since_ns, ns}).length();
 }
@@ -139,7 +139,7 @@ void ProfilerTrace::join() {
   }
   take_out_returned();
   find_updates();
-  // On one thread, they do not overlap.
+  // AccumulateGrads on one thread do not overlap.
   std::unordered_map<std::uint64_t, Operator*> last;
   for (Operator& one : accumulates_) {
     Operator*& before = last[one.thread];
@@ -153,7 +153,7 @@ void ProfilerTrace::join() {
   join_sharded();
 }
 
-/// Removes evaluations of AccumulateGrad that do not call it: torch.autograd.grad() returns those
+/// Removes evaluations that do not call AccumulateGrad: torch.autograd.grad() returned those
 /// gradients.
 void ProfilerTrace::take_out_returned() {
   const auto adds = [&](const Operator& one) { return inside(one) != nullptr || launches(one); };
@@ -166,7 +166,6 @@ void ProfilerTrace::take_out_returned() {
   });
 }
 
-/// Collects the updates of each optimizer step.
 void ProfilerTrace::find_updates() {
   std::ranges::stable_sort(in_place_, {}, &UpdateAt::ns);
   auto at = in_place_.begin();
@@ -179,8 +178,9 @@ void ProfilerTrace::find_updates() {
   in_place_ = {};
 }
 
-/// Sets missing sizes of collectives from a call around their launch or within their own call:
-/// PyTorch's operator, the library's, or record_param_comms. A call describes one launch.
+/// Sets missing sizes of collectives. They come from a call around their launch, or from one within
+/// their own call: PyTorch's operator, the library's, or record_param_comms. A call describes one
+/// launch.
 void ProfilerTrace::describe(std::vector<CollectiveCall> calls) {
   const auto says_nothing = [](const CollectiveCall& one) {
     return one.what.name.empty() && !one.what.has_size();
@@ -216,11 +216,11 @@ void ProfilerTrace::describe(std::vector<CollectiveCall> calls) {
       fill(one.what, one.call.thread, one.call.time);
     }
   }
-  // Calls without name and size wait for a collective, or start a communicator.
+  // Calls without a name and a size wait for a collective, or start a communicator.
   std::erase_if(collective_calls_, says_nothing);
 }
 
-/// Fills missing fields from a further description.
+/// Fills missing fields from another description of the collective.
 void ProfilerTrace::Collective::add(const Collective& more) {
   if (name.empty()) name = more.name;
   if (dtype.empty()) dtype = more.dtype;
@@ -230,7 +230,7 @@ void ProfilerTrace::Collective::add(const Collective& more) {
   if (!group_size) group_size = more.group_size;
 }
 
-/// Throws io::InputError for a step that ends well within the next.
+/// Throws io::InputError if a step ends long after the next one begins.
 void ProfilerTrace::check_steps() const {
   for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {
     const Interval& time = steps_[i].time;
@@ -244,7 +244,7 @@ void ProfilerTrace::check_steps() const {
   }
 }
 
-/// Keeps only operators outside of backward.
+/// Removes operators within backward from forward_.
 void ProfilerTrace::find_forward() {
   std::ranges::sort(forward_, {}, [](const Begin& one) { return std::pair(one.thread, one.ns); });
   std::unordered_map<std::uint64_t, std::vector<Interval>> evaluations;
@@ -270,7 +270,7 @@ void ProfilerTrace::find_forward() {
   forward_.shrink_to_fit();
 }
 
-/// Windows of the iterations, or one window for the whole trace.
+/// Windows of the iterations, or a single window for the whole trace.
 std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) const {
   if (!steps_.empty()) {
     // A step ends where the next one begins.
@@ -288,7 +288,7 @@ std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) co
         "profiler.step() after each iteration",
         optimizer_steps_.size()));
   }
-  // Find the thread of forward.
+  // The thread of forward is the one with the most operators.
   std::unordered_map<std::uint64_t, std::size_t> operators;
   std::uint64_t thread = 0;
   for (const Begin& one : forward_) {
@@ -297,7 +297,7 @@ std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) co
   return {{"trace", extent_, thread}};
 }
 
-/// First computing activity launched in that time; null if there is no such activity.
+/// First computing activity launched in that interval; null without one.
 const ProfilerTrace::Activity* ProfilerTrace::first_computing(std::int64_t since_ns,
                                                               std::int64_t until_ns) const {
   auto at = std::ranges::lower_bound(activities_, since_ns, {}, &Activity::launch_ns);
@@ -307,7 +307,7 @@ const ProfilerTrace::Activity* ProfilerTrace::first_computing(std::int64_t since
   return nullptr;
 }
 
-/// True if the GPU still runs work of a step after the CPU has ended it.
+/// True if the GPU still starts work of a step well after the step has ended on the CPU.
 bool ProfilerTrace::is_behind(const Window& window) const {
   const double length = static_cast<double>(window.time.end - window.time.begin);
   const auto late_ns = window.time.end + static_cast<std::int64_t>(kBehind * length);
@@ -318,8 +318,8 @@ bool ProfilerTrace::is_behind(const Window& window) const {
   return false;
 }
 
-/// Times of the steps on the GPU: from a step's first computing kernel to the next step's. If the
-/// GPU never lags behind, the times on the CPU.
+/// Times of the steps on the GPU: each from the step's first computing kernel to the next step's.
+/// If the GPU never lags behind, times on the CPU.
 std::vector<Interval> ProfilerTrace::times_on_gpu(const std::vector<Window>& windows) const {
   std::vector<Interval> times;
   for (const Window& window : windows) times.push_back(window.time);
@@ -373,7 +373,7 @@ void ProfilerTrace::add_world_size(const TraceHeader& header, Imported& imported
   }
 }
 
-/// Sets the world size to the ranks that average gradients; other groups do not tell it.
+/// Sets the world size to the number of ranks that average gradients; other groups do not show it.
 void ProfilerTrace::take_world_size_of_gradients(Imported& imported) {
   std::optional<std::int64_t> ranks;
   for (const TracedStep& step : imported.steps) {

@@ -18,23 +18,24 @@
 
 namespace hipress::traces {
 
-/// Builds the steps of a job from events of PyTorch's profiler, in any order.
+/// Makes the steps of a job from events of PyTorch's profiler, which may come in any order.
 ///
-/// An operator launches a GPU activity if a runtime call within it, on its thread, has the
-/// activity's correlation. An activity belongs to the step that launched it, however late it runs.
-/// A job that trains with a plan has no collectives: its hook submits buckets in ranges named
-/// hipress::submit(...), and waits for all of a step's in hipress::wait(...).
+/// An operator launches a GPU activity if a runtime call has the activity's correlation and is
+/// within the operator, on its thread. An activity belongs to the step that launched it, even if it
+/// runs later. A job that trains with a plan has no collectives: its hook submits buckets in ranges
+/// named hipress::submit(...), and waits for all buckets of a step in hipress::wait(...).
 class ProfilerTrace {
  public:
   /// Adds an event. Throws io::InputError, without the file's name, if it ends before it begins.
   void add(const ProfilerEvent& event);
-  /// Joins the events. Call it once, after the last event. Empty if no event was PyTorch's. Throws
-  /// io::InputError, without the file's name, for traces of several ranks and for impossible times.
+  /// Joins the events. Call it once, after the last event. Returns nothing if no event was
+  /// PyTorch's. Throws io::InputError, without the file's name, for traces of several ranks and
+  /// impossible times.
   std::optional<Imported> finish(const TraceHeader& header);
 
  private:
   struct Collective {
-    std::string name, dtype;  ///< texts as the trace writes them
+    std::string name, dtype;  ///< as the trace writes them
     std::int64_t elements = 0;
     std::int64_t out_elements = 0;
     std::optional<std::int64_t> group_size = {};
@@ -54,7 +55,7 @@ class ProfilerTrace {
     std::uint64_t thread = 0;     ///< thread of the launch
     std::uint64_t stream = 0;
   };
-  /// Iteration on the CPU.
+  /// Window of an iteration, in the CPU's time.
   struct Window {
     std::string name;
     Interval time;
@@ -71,20 +72,20 @@ class ProfilerTrace {
     std::string dtype = {};
     bool has_shape = false;
 
-    /// True if the argument is not a tensor, and therefore not a gradient.
+    /// True if the first argument is not a tensor, and so not a gradient.
     bool is_undefined() const { return has_shape && shape.empty() && dtype.empty(); }
   };
-  /// Start of an operator outside of backward.
+  /// Start of an operator. Operators within backward are removed when the events are joined.
   struct Begin {
     std::uint64_t thread = 0;
     std::int64_t ns = 0;
   };
-  /// Backward pass: AccumulateGrads of one thread, without forward between them.
+  /// A backward pass: AccumulateGrads of one thread with no forward between them.
   struct Pass {
     std::vector<const Operator*> accumulates;
     std::int64_t since_ns = 0;  ///< end of earlier work on the CPU
     std::vector<TracedGradient> gradients = {}, of_inputs = {}, buckets = {};
-    std::vector<std::size_t> filled_by = {};  ///< number of gradients before each bucket
+    std::vector<std::size_t> filled_by = {};  ///< number of gradients that precede each bucket
     std::optional<double> forward_s = {};
     std::string travels = {};  ///< see TracedStep::travels
   };
@@ -93,25 +94,25 @@ class ProfilerTrace {
     Operator call;
     Collective what;
   };
-  /// Range of FSDP around gathers or reductions.
+  /// Range of FSDP in which gathers or reductions start.
   struct LayerRange {
     std::uint64_t thread = 0;
     Interval time;
-    bool is_named = false;  ///< true if `layer` is set; the root's is empty
+    bool is_named = false;  ///< `layer` is set; the root's is empty
     std::string layer = {};
   };
-  /// Copy of gradients into a reduction's buffer.
+  /// Copy of gradients into the buffer of a reduction.
   struct Copy {
     std::int64_t ns = 0;
     std::vector<std::vector<std::int64_t>> shapes;
   };
-  /// Use of a sparse tensor by the operator that makes it or adds it to a gradient.
+  /// Use of a sparse tensor, by the operator that makes it or that adds it to a gradient.
   struct SparseUse {
     std::uint64_t thread = 0;
     std::int64_t ns = 0;
     SparseSize size = {};  ///< 0: unknown
   };
-  /// A collective, with its start on the CPU and, if known, its time of execution.
+  /// A collective with its start on the CPU and, if known, the time of its execution.
   struct Started {
     Collective what;
     std::uint64_t thread;
@@ -213,20 +214,20 @@ class ProfilerTrace {
   KernelTimes kernels_;               // times of computing kernels
   std::vector<Call> calls_;
   std::vector<std::pair<std::uint64_t, std::int64_t>> launches_;  // by thread; sorted once joined
-  std::map<std::string, std::int64_t> unknown_;                   // number of events by category
-  // Sorted by start once joined.
+  std::map<std::string, std::int64_t> unknown_;                   // number of events per category
+  // Sorted by start once joined:
   Operators accumulates_;        // including hooks
   Operators innermost_;          // evaluations without hooks; by thread
   Operators backwards_;          // all functions of backward
   std::vector<Begin> forward_;   // by thread and time once joined
   std::vector<Begin> products_;  // matrix products; once joined, those in AccumulateGrad
   std::vector<CollectiveCall> collective_calls_;
-  std::vector<CollectiveCall> c10d_calls_;  // c10d's operators, used if nothing records sizes
+  std::vector<CollectiveCall> c10d_calls_;  // operators of c10d, used if no other event has sizes
   std::vector<CollectiveCall> submits_;
   Operators waits_;
   std::vector<Collective> collectives_;    // collectives of activities
   std::vector<Interval> optimizer_steps_;  // sorted once joined
-  /// Time of an in-place operator.
+  /// An in-place operator and its time.
   struct UpdateAt {
     std::int64_t ns = 0;
     Update what;
@@ -234,14 +235,14 @@ class ProfilerTrace {
   std::vector<UpdateAt> in_place_;  // empty once joined
   UpdatedTensors updated_;
   std::vector<std::int64_t> returned_;  // times of returned gradients, sorted once joined
-  bool has_functions_ = false;          // true if functions of backward are within evaluations
+  bool has_functions_ = false;          // functions of backward lie within evaluations
   std::vector<SparseUse> sparse_;       // by thread and time once joined
   RankEvidence ranks_;
   Interval extent_{INT64_MAX, INT64_MIN};
   TimeSet computing_, communicating_, active_;
   TimeSet waiting_;  // waits in hooks for submitted buckets
   TimeSet hooked_;   // time in hooks
-  // Sharded jobs only.
+  // For sharded jobs only:
   std::vector<LayerRange> layer_ranges_;   // by thread and time once joined
   std::vector<Interval> fsdp_hooks_;       // empty once joined
   std::vector<CollectiveCall> described_;  // ranges of NCCL and similar libraries, until joined

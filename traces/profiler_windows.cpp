@@ -1,5 +1,5 @@
-// ProfilerTrace: joins profiler windows into steps of the job. A step has several windows if
-// profiler.step() is called in every micro-batch.
+// Part of ProfilerTrace that joins the profiler's windows into steps of the job. A step has several
+// windows if profiler.step() is called in every micro-batch.
 
 #include <fmt/format.h>
 
@@ -10,20 +10,20 @@
 namespace hipress::traces {
 namespace {
 
-/// Joint name: "ProfilerStep#5-8" of "ProfilerStep#5" and "ProfilerStep#8".
+/// Name of joined windows: "ProfilerStep#5-8" for "ProfilerStep#5" to "ProfilerStep#8".
 std::string name_of_both(const std::string& first, const std::string& last) {
   return first + "-" + last.substr(last.find('#') + 1);
 }
 
 }  // namespace
 
-/// Work of a window on gradients. A window synchronises if AccumulateGrad starts a collective in
-/// it. If no window does, those synchronise that reduce in FSDP's ranges, or else in functions of
-/// backward.
+/// A window's work on gradients. A window synchronises if AccumulateGrad starts a collective in it.
+/// If that happens in no window, those synchronise that reduce within FSDP's ranges or, if none
+/// does, within functions of backward.
 struct ProfilerTrace::WindowWork {
   std::size_t gradients = 0;
   bool goes_backward = false, synchronises = false;
-  bool steps = false;  ///< true if an optimizer steps before the next backward
+  bool steps = false;  ///< an optimizer steps before the next backward
 };
 
 std::vector<ProfilerTrace::WindowWork> ProfilerTrace::work_of(
@@ -31,7 +31,7 @@ std::vector<ProfilerTrace::WindowWork> ProfilerTrace::work_of(
   const auto by_start = [](const Operator& one) { return one.time.begin; };
   std::vector<WindowWork> works(windows.size());
   std::vector<bool> in_ranges(windows.size()), in_backward(windows.size());
-  std::int64_t next_ns = INT64_MAX;  // next start of backward
+  std::int64_t next_ns = INT64_MAX;  // start of the next backward
   for (std::size_t i = windows.size(); i-- > 0;) {
     const Interval& time = windows[i].time;
     WindowWork& work = works[i];
@@ -66,7 +66,7 @@ std::vector<ProfilerTrace::WindowWork> ProfilerTrace::work_of(
   return works;
 }
 
-/// True for each window that ends a step of the job. Empty if each window is a step.
+/// For each window, true if it ends a step of the job. Empty if each window is a step.
 std::vector<bool> ProfilerTrace::ends_of_steps(const std::vector<Window>& windows,
                                                const std::vector<WindowWork>& works,
                                                Imported& imported) {
@@ -78,7 +78,7 @@ std::vector<bool> ProfilerTrace::ends_of_steps(const std::vector<Window>& window
     const WindowWork& work = works[i];
     ends.push_back(synchronises ? work.synchronises : work.steps);
     ending += ends.back() ? 1 : 0;
-    // At the ends of the trace, an optimizer's step may be cut off.
+    // At the ends of the trace, the optimizer's step may be cut off.
     const bool counts = synchronises || (i > 0 && i + 1 < works.size());
     if (ends.back() || !counts || !work.goes_backward || work.gradients < most) continue;
     ++silent;
@@ -94,7 +94,7 @@ std::vector<bool> ProfilerTrace::ends_of_steps(const std::vector<Window>& window
   return {};
 }
 
-/// Joins the windows of each step, without partial steps at the ends.
+/// Joins the windows of each step. Leaves out partial steps at the ends.
 std::vector<ProfilerTrace::Window> ProfilerTrace::whole_steps(const std::vector<Window>& windows,
                                                               Imported& imported) const {
   if (windows.size() < 2) return windows;
@@ -114,7 +114,7 @@ std::vector<ProfilerTrace::Window> ProfilerTrace::whole_steps(const std::vector<
     groups.push_back(open);
     open = {.first = i + 1};
   }
-  // The step at the end of the trace has at least one more.
+  // The step that is cut off at the end has at least one more micro-step.
   std::size_t least = open.micro_steps > 0 ? open.micro_steps + 1 : 0;
   for (std::size_t g = 1; g < groups.size(); ++g) least = std::max(least, groups[g].micro_steps);
   std::size_t left_out = open.micro_steps;

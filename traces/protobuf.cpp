@@ -147,7 +147,7 @@ std::optional<std::string_view> MessageStream::next() {
 void MessageStream::fill(std::size_t wanted) {
   buffer_.erase(0, at_);
   at_ = 0;
-  // In steps, so that memory grows with the actual data rather than with a claimed length.
+  // Grow in steps: memory follows the actual data, not a length that may be false.
   constexpr std::size_t kStep = std::size_t{1} << 20;
   while (buffer_.size() < wanted) {
     const std::size_t before = buffer_.size();

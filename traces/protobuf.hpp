@@ -9,35 +9,33 @@
 
 #include "traces/byte_stream.hpp"
 
-/// Wire format of protocol buffers (protobuf.dev/programming-guides/encoding): the parts that
-/// Chakra uses, which are varints, fixed-size numbers and length-delimited fields.
+/// The parts of protocol buffers' wire format that Chakra uses: varints, fixed-size numbers and
+/// length-delimited fields (protobuf.dev/programming-guides/encoding).
 namespace hipress::traces {
 
-/// One field of a message.
 struct Field {
   std::uint32_t number = 0;
   std::uint64_t integer = 0;  ///< value of a varint or fixed-size field
-  std::string_view bytes;     ///< content of a length-delimited field
+  std::string_view bytes;     ///< contents of a length-delimited field
   bool is_delimited = false;
 };
 
-/// Reads the fields of one message in order.
+/// Reads the fields of a message in order.
 class FieldReader {
  public:
   /// `message` must outlive it.
   explicit FieldReader(std::string_view message) : rest_(message) {}
-  /// Next field; empty at the end. Throws io::InputError for malformed messages: a truncated field,
-  /// a varint of more than 10 bytes, field number 0, a group.
+  /// Returns the next field; empty at the end. Throws io::InputError for a malformed message: a
+  /// truncated field, a varint of more than 10 bytes, field number 0, or a group.
   std::optional<Field> next();
 
  private:
   std::string_view rest_;
 };
 
-/// Appends the numbers of a repeated field, packed (delimited) or single.
+/// Appends the numbers of a repeated field, which may be packed (delimited) or single.
 void append_numbers(const Field& field, std::vector<std::uint64_t>& to);
 
-/// Appends fields to a message.
 class FieldWriter {
  public:
   void integer(std::uint32_t number, std::uint64_t value);
@@ -49,7 +47,7 @@ class FieldWriter {
   std::string message_;
 };
 
-/// Message with its length before it, as in files of several.
+/// Returns the message with its length before it, as files of several messages need it.
 std::string delimited(const std::string& message);
 
 /// Reads consecutive messages, each preceded by its length.
@@ -59,8 +57,8 @@ class MessageStream {
 
   /// `stream` must outlive it.
   explicit MessageStream(ByteStream& stream) : stream_(stream) {}
-  /// Next message, valid until the next call; empty at the end. Throws io::InputError, with file
-  /// and message number, if it is truncated or longer than kLongest.
+  /// Returns the next message, valid until the next call; empty at the end. Throws io::InputError,
+  /// with the file and the number of the message, if it is truncated or longer than kLongest.
   std::optional<std::string_view> next();
   /// Number of messages read, for error messages.
   std::int64_t count() const { return count_; }
@@ -70,7 +68,7 @@ class MessageStream {
  private:
   std::optional<std::uint64_t> length();
   bool take(char& byte);
-  /// Reads until the buffer has `wanted` unread bytes; these begin at at_.
+  /// Reads until the buffer has `wanted` unread bytes. They begin at at_.
   void fill(std::size_t wanted);
 
   ByteStream& stream_;

@@ -10,7 +10,7 @@
 namespace hipress::traces {
 namespace {
 
-constexpr std::size_t kMost = 1024;  // limit per kind of evidence
+constexpr std::size_t kMost = 1024;  // largest number of entries per kind of evidence
 
 template <class T>
 void keep(std::set<T>& all, T one) {
@@ -50,7 +50,7 @@ void RankEvidence::require_one() const {
     found.push_back(fmt::format("collectives run on {} devices", devices_.size()));
   }
   if (found.empty()) return;
-  // A process with several GPUs has only these as evidence.
+  // One process that uses several GPUs shows only this evidence.
   const bool one_process = found.size() == 1 && devices_.size() > 1;
   throw io::InputError(fmt::format(
       "holds the traces of several ranks{}: {}; give the file of one rank{}",

@@ -8,20 +8,20 @@
 
 namespace hipress::traces {
 
-/// Evidence that a file holds traces of several ranks, merged for a viewer. The trace of one rank
-/// has one process that trains, each step once, and collectives on one device. Processes that only
-/// load data do not count as ranks.
+/// Evidence that a file holds traces of several ranks, merged for a viewer. In the trace of one
+/// rank, a single process trains, each step occurs once, and collectives run on one device.
+/// Processes that only load data do not count.
 class RankEvidence {
  public:
-  /// Adds a process that trains: it runs backward, steps, or communicates.
+  /// Adds a process that trains: it runs backward or steps, or communicates.
   void add_process(std::uint64_t process);
   void add_device(std::int64_t device);
   void add_step(const std::string& name);
   /// Adds a rank that the file names as its recorder.
   void add_rank(std::int64_t rank);
-  /// Adds other evidence; `what` is a sentence without its end.
+  /// Adds other evidence. `what` is a sentence without its full stop.
   void add_reason(std::string what);
-  /// Throws io::InputError, with the evidence and without the file's name, if there is any.
+  /// Throws io::InputError if there is evidence. The error states it, but not the file's name.
   void require_one() const;
 
  private:

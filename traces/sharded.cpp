@@ -1,8 +1,8 @@
-// Finds the collectives of a step that gather parameters and reduce gradients to shards, and
-// derives the job's layers and schedule.
+// Finds the collectives of a step that gather parameters and reduce gradients to shards. Derives
+// the job's layers and schedule from them.
 //
-// A layer is the content of one reduction. Its gathers are those with the same name, if FSDP2's
-// ranges name layers, or else those of the same size.
+// The parameters of one reduction are a layer. If the names of FSDP2's ranges tell layers, a
+// layer's gathers have the same name; otherwise they have the same size.
 
 #include "traces/sharded.hpp"
 
@@ -25,7 +25,7 @@ using Pointers = std::vector<const StepCollective*>;
 constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr double kNearly = 0.05;  // tolerance: padding, parameters too small to be sharded
 
-/// Saturating sum and product, since a trace may contain any count.
+/// Sum and product that saturate, since a trace may contain any count.
 std::int64_t sum_of(std::int64_t a, std::int64_t b) {
   return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
@@ -33,7 +33,7 @@ std::int64_t product_of(std::int64_t a, std::int64_t b) {
   return b > 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
 }
 
-/// Elements before sharding: output of a gather, input of a reduction.
+/// Elements before sharding: the output of a gather, or the input of a reduction.
 std::int64_t whole_of(const StepCollective& one, std::int64_t ranks) {
   const bool gathers = one.kind == CollectiveKind::kAllGather;
   const std::int64_t whole = gathers ? one.out_elements : one.in_elements;
@@ -42,7 +42,7 @@ std::int64_t whole_of(const StepCollective& one, std::int64_t ranks) {
   return made <= models::kMaxElements ? made : 0;
 }
 
-/// Number of participating ranks; 0 if unknown.
+/// Number of ranks that participate; 0 if unknown.
 std::int64_t ranks_of(const StepCollective& one) {
   if (one.group_size) return *one.group_size;
   const std::int64_t less = std::min(one.in_elements, one.out_elements);
@@ -50,7 +50,7 @@ std::int64_t ranks_of(const StepCollective& one) {
   return less > 0 && more % less == 0 ? more / less : 0;
 }
 
-/// Identifier of its process group.
+/// Identifier of a collective's process group.
 std::string group_of(const StepCollective& one) {
   return one.group.empty() ? fmt::format("of {}", ranks_of(one)) : one.group;
 }
@@ -78,9 +78,9 @@ class Finder {
   }
 
  private:
-  /// Chooses the reductions of the group that reduces most, among groups that reduce only in
-  /// backward: tensor parallelism also scatters activations in forward. False if there are no
-  /// reductions.
+  /// Chooses the reductions of the group that reduces the most elements. Groups that also reduce
+  /// outside of backward do not count: tensor parallelism scatters activations in forward. Returns
+  /// false if there are no reductions.
   bool choose_group() {
     for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kReduce}) {
       std::map<std::string, std::int64_t> elements;
@@ -102,7 +102,7 @@ class Finder {
     return false;
   }
 
-  /// Adds a collective of `elements` elements; saturates.
+  /// Adds a collective of `elements` elements. The sum saturates.
   static void add(std::int64_t& sum, std::int64_t elements) {
     sum = sum_of(sum, sum_of(elements, 1));
   }
@@ -122,10 +122,10 @@ class Finder {
     }
     made_.ranks = ranks_of(*reductions_.front());
     if (made_.ranks == 0) made_.ranks = step_.ranks.value_or(0);
-    if (made_.ranks > kMostRanks) made_.ranks = 0;  // no plausible number of ranks
+    if (made_.ranks > kMostRanks) made_.ranks = 0;  // not plausible
   }
 
-  /// Keeps the reductions of the last pass that has any.
+  /// Keeps the reductions of the last pass that has reductions.
   void find_passes() {
     std::map<int, std::vector<std::int64_t>> sizes;
     for (const StepCollective* one : reductions_) {
@@ -174,8 +174,8 @@ class Finder {
     return median(std::move(times));
   }
 
-  /// True if the collective may gather parameters: one of FSDP's if those are marked, else one of
-  /// the same group or number of ranks.
+  /// True if the collective may gather parameters. If FSDP's collectives are marked, it must be one
+  /// of them; otherwise its group or its number of ranks must be that of the reductions.
   bool may_gather(const StepCollective& one) const {
     if (one.kind != CollectiveKind::kAllGather) return false;
     if (of_fsdp_) return one.of_fsdp;
@@ -200,13 +200,13 @@ class Finder {
     match_sums(all);
   }
 
-  /// Key that a layer's gathers share with its reduction: name or size.
+  /// Key that a reduction and the gathers of its layer share: a name or a size.
   std::string key_of(const StepCollective& one) const {
     if (by_name_ && one.layer) return "named " + *one.layer;
     return std::to_string(whole_of(one, made_.ranks));
   }
 
-  /// Matches gathers to reductions by name or size. False if reductions have too few gathers.
+  /// Matches gathers to reductions by name or size. Returns false if a reduction lacks gathers.
   bool match(const Pointers& all) {
     const auto named = [](const StepCollective* one) { return one->layer.has_value(); };
     std::set<std::string> names;
@@ -248,7 +248,7 @@ class Finder {
     return sum;
   }
 
-  /// Removes the last repeated gather whose removal makes gathers and reductions equal in size.
+  /// Leaves out the last repeated gather without which gathers and reductions have equal sizes.
   void leave_out_repeated(Pointers& gathers, std::int64_t reduced) {
     const std::int64_t all = elements_of(gathers);
     if (all <= reduced || is_near(all, reduced)) return;
@@ -268,7 +268,7 @@ class Finder {
     }
   }
 
-  /// Matches gathers and reductions of different sizes by their total, as in DeepSpeed.
+  /// Matches gathers and reductions by their totals if their sizes differ, as in DeepSpeed.
   void match_sums(const Pointers& all) {
     Pointers forward, backward, behind;
     for (const StepCollective* one : all) {
@@ -330,8 +330,8 @@ class Finder {
     made_.layers.push_back(std::move(layer));
   }
 
-  /// Sets a layer's gradients if they fill the reduction: with the first dimensions padded to a
-  /// multiple of the ranks, or all together.
+  /// Sets a layer's gradients if they fill the reduction's buffer, either with all first dimensions
+  /// padded to a multiple of the ranks, or with padding at the end only.
   void add_gradients(const StepCollective& reduction, ShardedLayer& layer) const {
     std::int64_t sum = 0, padded = 0;
     for (const auto& shape : reduction.gradients) {
@@ -347,7 +347,7 @@ class Finder {
     layer.elements = sum;
   }
 
-  /// Assigns gathers to layers; layers of equal size take turns.
+  /// Assigns gathers to layers. Layers of equal size take turns.
   void count_gathers() {
     std::map<std::string, std::vector<ShardedLayer*>> layers;
     for (std::size_t i = 0; i < last_.size(); ++i) {
@@ -364,7 +364,7 @@ class Finder {
     std::map<std::pair<std::string, bool>, std::size_t> seen;
     for (const StepCollective* one : gathers_) {
       auto& alike = layers[key_of(*one)];
-      // Forward gathers layers in reverse order of reduction, backward in that order.
+      // Backward gathers layers in the order of reduction, forward in reverse order.
       const std::size_t turn = seen[{key_of(*one), one->in_backward}]++ % alike.size();
       add_gather(*one, *alike[one->in_backward ? turn : alike.size() - 1 - turn]);
     }
@@ -380,7 +380,7 @@ class Finder {
                     most, made_.passes));
   }
 
-  /// Reports layers that gather more than they reduce; possible only if names match them.
+  /// Reports layers that gather more than they reduce. Only layers matched by name can.
   void say_frozen() {
     if (!by_name_) return;
     std::map<std::string, std::int64_t> gathered;
@@ -404,7 +404,7 @@ class Finder {
         sum_of(layer.gathered_bytes, bytes_of(gather, whole_of(gather, made_.ranks)));
   }
 
-  /// Makes layers of gathers, in reverse order of forward, which is the order of reduction.
+  /// Makes a layer of each gather in forward, in reverse order, which is that of the reductions.
   void make_layers_of_gathers() {
     Pointers forward;
     for (const StepCollective* one : gathers_) {
@@ -432,7 +432,7 @@ class Finder {
     }
   }
 
-  /// Finds replicas: all-reduces of shards after their reductions.
+  /// Finds replicas: all-reduces of shards in backward show them.
   void find_replicas() {
     std::multiset<std::int64_t> shards;
     for (const StepCollective* one : last_) {
@@ -456,7 +456,7 @@ class Finder {
         made_.ranks > 0 ? step_.ranks.value_or(0) / made_.ranks : 0);
   }
 
-  /// Names the layers in order of forward, the reverse of reduction.
+  /// Names the layers in forward order, which is the reverse of the order of reduction.
   void name_layers() {
     std::set<std::string> names;
     for (std::size_t i = 0; i < made_.layers.size(); ++i) {
@@ -481,7 +481,7 @@ class Finder {
     made_.schedule += ")";
   }
 
-  /// Value of `reshard`: "true", "false", or the number of ranks among which backward gathers.
+  /// Value of `reshard`: "true", "false", or the number of ranks from which backward gathers.
   std::string reshard() {
     std::int64_t again = 0, all = 0, whole = 0;
     for (const ShardedLayer& layer : made_.layers) {
@@ -490,7 +490,7 @@ class Finder {
       again = sum_of(again, is_gathered ? layer.elements : 0);
       whole += is_gathered ? 0 : 1;
     }
-    // Except for the root, which stays whole.
+    // The root does not count: it stays whole.
     if (made_.layers.size() > 1 && made_.layers.back().backward_gathers == 0) {
       all -= made_.layers.back().elements;
       --whole;
@@ -514,8 +514,8 @@ class Finder {
                     whole, made_.layers.size()));
   }
 
-  /// Value of `prefetch`: "none" if backward gathers the next layer after the reduction, else
-  /// "pre", or "post" if it gathers in the reduction's own hook.
+  /// Value of `prefetch`. "none" if backward gathers the next layer after the reduction; otherwise
+  /// "post" if it gathers in the function that also reduces, else "pre".
   std::string prefetch() const {
     std::size_t gathered = 0, reduced = 0, ahead = 0, behind = 0, in_hook = 0, all = 0;
     for (const StepCollective* one : gathers_) {
@@ -538,7 +538,7 @@ class Finder {
     return in_hook * 2 > ahead ? "post" : "pre";
   }
 
-  /// True if gathers and reductions use different groups, or else run concurrently.
+  /// True if gathers and reductions use different groups or, if unknown, run concurrently.
   bool has_separate_communicators() const {
     if (gathers_.empty()) return false;
     const StepCollective& reduction = *last_.front();
@@ -573,24 +573,24 @@ class Finder {
     }
   }
 
-  /// True for an all-reduce of shards over replicas, in any pass.
+  /// True for an all-reduce that averages shards over replicas, in any pass.
   bool is_mean(const StepCollective& one) const {
     return one.kind == CollectiveKind::kAllReduce && one.in_backward &&
            means_.contains({one.in_elements, one.group});
   }
 
-  /// Type of the collective; that of the reductions if unknown.
+  /// Type of a collective. If unknown, that of the reductions.
   const std::string& type_of(const StepCollective& one) const {
     return one.dtype.empty() ? reductions_.front()->dtype : one.dtype;
   }
 
-  /// Bytes of `elements` elements; unknown types count as float32.
+  /// Bytes of `elements` elements. Unknown types count as float32.
   std::int64_t bytes_of(const StepCollective& one, std::int64_t elements) const {
     const std::string& type = type_of(one);
     return product_of(elements, type.empty() ? bytes_of_type("float32") : bytes_of_type(type));
   }
 
-  /// Adds a collective of parameters or gradients.
+  /// Adds a collective of parameters or gradients to its total.
   void add_own(KindTotal& total, const StepCollective& one, std::int64_t elements) {
     add_to(total, one, bytes_of(one, elements));
     if (one.time) made_.times.push_back(*one.time);
@@ -599,8 +599,8 @@ class Finder {
   const ShardedStep& step_;
   Sharding made_;
   std::string group_;
-  bool of_fsdp_ = false;               // FSDP's ranges mark its collectives
-  bool has_gathers_in_group_ = false;  // true if the reductions' group has gathers
+  bool of_fsdp_ = false;               // ranges of FSDP mark its collectives
+  bool has_gathers_in_group_ = false;  // the reductions' group has gathers
   bool by_name_ = false, by_sum_ = false, gathers_at_once_ = false;
   int pass_ = 0;
   std::int64_t unmatched_ = 0;

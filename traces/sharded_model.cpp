@@ -11,7 +11,7 @@
 namespace hipress::traces {
 namespace {
 
-/// Type in which a layer is reduced, for its parameters.
+/// Type of a layer's parameters in the model: the type in which their gradients are reduced.
 models::Dtype dtype_of(const ShardedLayer& layer) {
   return dtype_named(layer.reduced_dtype.empty() ? models::to_string(models::Dtype::kFloat32)
                                                  : layer.reduced_dtype,
@@ -44,7 +44,7 @@ bool is_mixed(const ShardedLayer& layer) {
          layer.reduced_dtype == models::to_string(models::Dtype::kFloat32);
 }
 
-/// Reports properties of the job that the model lacks.
+/// Reports properties of the job that the model does not have.
 void say_assumed(const Sharding& sharding, std::vector<std::string>& diagnostics) {
   const ShardedLayer& layer = sharding.layers.front();
   if (layer.reduced_dtype.empty()) {
@@ -93,9 +93,9 @@ StepAccount account_of(const TracedStep& step, const Sharding& sharding) {
   return account;
 }
 
-/// Bytes that a step of the job's schedule sends for the model, over all groups of shards. Each
-/// pass gathers in forward and, unless layers stay whole, in backward; then it reduces, and
-/// averages over replicas.
+/// Bytes that a step sends for the model under the job's schedule, over all groups of shards. Each
+/// pass gathers in forward and, unless layers stay whole, in backward. It then reduces, and
+/// averages over replicas if there are any.
 std::int64_t bytes_with_schedule(const models::Model& model, const Sharding& sharding) {
   const bool stays_whole = sharding.schedule.find("reshard=false") != std::string::npos;
   const int collectives = (stays_whole ? 2 : 3) + (sharding.replicas > 1 ? 1 : 0);

@@ -8,11 +8,11 @@
 
 namespace hipress::traces {
 
-/// Sharding of each step; empty if the job is not sharded.
+/// Finds the sharding of each step; empty if the job is not sharded.
 std::vector<NamedSharding> shardings_of(const Imported& trace);
 
-/// Makes the model of a sharded job: its layers in order of reduction. Appends statements that hold
-/// only for a finished model to `of_model`.
+/// Makes the model of a sharded job. Its layers are in the order of reduction. Appends remarks that
+/// only matter if the model can be finished to `of_model`.
 ImportedModel sharded_model(const Imported& trace, const std::vector<NamedSharding>& steps,
                             const std::string& name, std::vector<std::string>& diagnostics,
                             std::vector<std::string>& of_model);

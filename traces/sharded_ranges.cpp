@@ -7,14 +7,14 @@ namespace {
 
 constexpr std::string_view kFsdp1 = "FullyShardedDataParallel.";
 constexpr std::string_view kFsdp2 = "FSDP::";
-/// Prefixes of FSDP2's ranges that start collectives and name the layer.
+/// Beginnings, after "FSDP::", of ranges that start collectives and name their layer.
 constexpr std::string_view kOfLayer[] = {"all_gather", "post_backward_reduce"};
 
 }  // namespace
 
 std::optional<FsdpRange> range_of_fsdp(std::string_view name) {
   if (name.starts_with(kFsdp1)) {
-    // Other ranges hold forward passes.
+    // Other ranges contain forward passes.
     const std::string_view hook = name.substr(kFsdp1.size());
     if (!hook.starts_with("_pre_") && !hook.starts_with("_post_backward")) return std::nullopt;
     return FsdpRange{.communicates = true};

@@ -6,15 +6,15 @@
 
 namespace hipress::traces {
 
-/// Content of the name of an FSDP range.
+/// Information in the name of an FSDP range.
 struct FsdpRange {
-  bool communicates = false;  ///< true if it starts gathers or reductions
-  bool is_named = false;      ///< true if `layer` is set; the root's is empty
+  bool communicates = false;  ///< it starts gathers or reductions
+  bool is_named = false;      ///< `layer` is set; the root's is empty
   std::string layer = {};
 };
 
-/// Parses "FullyShardedDataParallel._pre_forward", "FSDP::all_gather (blocks.0)" …; empty for other
-/// names.
+/// Parses names such as "FullyShardedDataParallel._pre_forward" and "FSDP::all_gather (blocks.0)".
+/// Empty for other names.
 std::optional<FsdpRange> range_of_fsdp(std::string_view name);
 
 }  // namespace hipress::traces

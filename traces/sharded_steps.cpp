@@ -33,7 +33,7 @@ bool is_whole(const NamedSharding& step) {
       step.name, sharding.reduce_scatter.count, sharding.ranks, sharding.problem));
 }
 
-/// Whole steps, without partial ones at the ends.
+/// The whole steps. Steps at both ends may be cut off, and are left out.
 Places whole_steps(const std::vector<NamedSharding>& steps, std::vector<std::string>& diagnostics) {
   Places whole;
   std::vector<std::string> left_out;
@@ -84,7 +84,7 @@ void check_conserved(const std::vector<NamedSharding>& steps, const Places& plac
   }
 }
 
-/// Median over steps; empty if a step has no value.
+/// Median over the steps; empty if the value is missing in a step.
 std::optional<double> median_over(
     const std::vector<const Sharding*>& all,
     const std::function<std::optional<double>(const Sharding&)>& value) {

@@ -36,8 +36,8 @@ SparseSize sparse_size_of(std::string_view name, const InputShapes& shapes) {
 
 namespace {
 
-/// An element type: PyTorch's name, and other spellings in traces, of c10::ScalarType and C++,
-/// without "c10::".
+/// An element type: PyTorch's name, its size, and the names that traces use for it (from
+/// c10::ScalarType and C++, without "c10::").
 struct TypeRow {
   std::string_view name;
   std::int64_t bytes;
@@ -67,7 +67,7 @@ constexpr TypeRow kTypes[] = {
     {"float8_e8m0fnu", 1, {"Float8_e8m0fnu"}},
 };
 
-/// Removes a wrapping such as "Tensor(" and ")".
+/// Removes a wrapping: a beginning such as "Tensor(" and its closing bracket.
 void unwrap(std::string_view& text, std::string_view open, char close) {
   if (!text.starts_with(open) || !text.ends_with(close)) return;
   text = text.substr(open.size(), text.size() - open.size() - 1);
@@ -77,7 +77,7 @@ void unwrap(std::string_view& text, std::string_view open, char close) {
 
 std::string dtype_of(const std::string& whole) {
   std::string_view text = whole;
-  // A list of tensors of one type has that type.
+  // A list of tensors of one type has their type.
   unwrap(text, "GenericList[", ']');
   text = text.substr(0, text.find(','));
   unwrap(text, "Tensor(", ')');

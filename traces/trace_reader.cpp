@@ -24,8 +24,8 @@ bool is_text(std::string_view first) {
   });
 }
 
-/// True for JSON, which is text and begins with a bracket; Chakra's messages begin with lengths and
-/// field numbers.
+/// True for JSON, which is text that begins with a bracket. Chakra's messages begin with lengths
+/// and field numbers.
 bool looks_like_json(std::string_view first) {
   if (first.starts_with("\xef\xbb\xbf")) first.remove_prefix(3);
   const std::size_t start = first.find_first_not_of(" \t\r\n");
@@ -33,7 +33,8 @@ bool looks_like_json(std::string_view first) {
   return is_text(first);
 }
 
-/// Programs that write Chrome's format, by the prefix of an event's or a process's name.
+/// Programs that write Chrome's format, recognised by the beginning of an event's or process's
+/// name.
 struct WriterRow {
   std::string ProfilerEvent::*name;
   std::string_view begins, is;
@@ -53,7 +54,7 @@ std::string_view writer_of(const ProfilerEvent& event) {
   return {};
 }
 
-/// Refuses a trace without any event or node of PyTorch.
+/// Refuses a trace in which no event or node is PyTorch's.
 [[noreturn]] void refuse_others(const std::string& file, std::string_view writer,
                                 std::string_view parts) {
   throw io::InputError(
@@ -63,7 +64,7 @@ std::string_view writer_of(const ProfilerEvent& event) {
                   writer.empty() ? "" : fmt::format("is {}: ", writer), parts));
 }
 
-/// Text formats other than JSON, by a text near their beginning.
+/// Text formats other than JSON, recognised by a text near the beginning of a file.
 struct TextRow {
   std::string_view holds, is, remedy;
 };

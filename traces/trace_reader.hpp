@@ -7,7 +7,7 @@
 #include "traces/byte_stream.hpp"
 #include "traces/imported.hpp"
 
-/// Import of traces of training jobs: a reader, then a model.
+/// Imports traces of training jobs: first read a trace, then make a model.
 ///
 ///     const Imported trace = read_trace("trace.json.gz");
 ///     std::vector<std::string> diagnostics;
@@ -18,14 +18,14 @@
 ///     });
 namespace hipress::traces {
 
-/// Reads the trace of one rank: PyTorch's profiler (with or without Kineto; an array of events, or
-/// "traceEvents"), PyTorch's execution traces, or Chakra's. Memory grows with the activities of GPU
-/// and autograd, not with the file. Throws io::InputError, with the file, for other formats and for
-/// damaged or truncated files.
+/// Reads the trace of one rank. It may come from PyTorch's profiler (with or without Kineto; an
+/// array of events, or "traceEvents"), be one of PyTorch's execution traces, or one of Chakra's.
+/// Memory grows with the activities of the GPU and of autograd, not with the file. Throws
+/// io::InputError, which names the file, for other formats and for damaged or truncated files.
 Imported read_trace(ByteStream& bytes);
 Imported read_trace(const std::string& path);
 
-/// Calls `finish`, and adds the file's name to its io::InputError.
+/// Calls `finish`. Adds the file's name to an io::InputError that it throws.
 std::optional<Imported> finish_in(const std::string& file,
                                   const std::function<std::optional<Imported>()>& finish);
 

@@ -6,7 +6,7 @@
 namespace hipress::traces {
 namespace {
 
-constexpr std::size_t kLeastParameters = 3;  // parameters' gradients per gradient of an input
+constexpr std::size_t kLeastParameters = 3;  // least number of gradients per input's
 
 }  // namespace
 
@@ -29,9 +29,9 @@ void UpdatedTensors::add_step(std::span<const Update> updates) {
   }
 }
 
-/// Number of parameters of a shape, given the number of gradients per shape. An optimizer treats
-/// all parameters alike: an operator that runs twice per parameter runs twice as often as there are
-/// parameters of a shape.
+/// Number of parameters that have this shape, given the numbers of gradients by shape. An optimizer
+/// treats all parameters alike: if an operator runs twice per parameter, it runs twice as often as
+/// there are parameters of the shape.
 std::int64_t UpdatedTensors::parameters_of(const Shape& shape,
                                            const std::map<Shape, std::int64_t>& gradients) const {
   const std::int64_t all = gradients.at(shape);
@@ -75,7 +75,7 @@ std::vector<std::size_t> UpdatedTensors::of_inputs(const std::vector<TracedGradi
   }
   const std::int64_t missing = *total - *carried;
   if (elements == missing) return found;
-  // Without updates in the trace, it is the one gradient that buckets do not carry.
+  // Without updates in the trace, the gradient of an input is the only one that no bucket carries.
   const auto has_missing = [&](const TracedGradient& one) { return one.elements == missing; };
   if (!counts_.empty() || std::ranges::count_if(gradients, has_missing) != 1) return {};
   return {

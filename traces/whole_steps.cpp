@@ -9,13 +9,13 @@
 namespace hipress::traces {
 namespace {
 
-/// True if a step has gradients or collectives that may carry them.
+/// True if a step has gradients, or collectives that may carry them.
 bool has_parts(const TracedStep& step, const ImportOptions& options) {
   return !step.gradients.empty() || !step.buckets.empty() ||
          (options.every_all_reduce && !step.other_all_reduces.empty());
 }
 
-/// Number of a step's gradients, or else of its buckets.
+/// Number of a step's gradients; if it has none, of its buckets.
 std::size_t count_of(const TracedStep& step) {
   return step.gradients.empty() ? step.buckets.size() : step.gradients.size();
 }

@@ -8,12 +8,12 @@
 #include "traces/imported_model.hpp"
 #include "traces/model_parts.hpp"
 
-/// Selection of whole and similar steps of a job that averages gradients.
+/// Selection of steps that are whole and alike, for jobs that average gradients.
 namespace hipress::traces {
 
 using Parts = std::vector<TracedGradient> TracedStep::*;
 
-/// Members of a step that become the model's gradients, and their names.
+/// Member of a step whose entries become the model's gradients, and names for it.
 struct PartsRow {
   Parts parts;
   const char* name;    ///< singular, before a number
@@ -26,12 +26,11 @@ inline constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", 
 /// Throws io::Unmet unless all steps have the same number of elements.
 void check_conserved(const Steps& steps, Parts parts, std::string_view what);
 
-/// Whole steps: without those that have no backward, and without partial steps at the ends of the
-/// trace.
+/// Whole steps: those that have gradients, without partial steps at the ends of the trace.
 Steps whole_steps(const Imported& trace, const ImportOptions& options,
                   std::vector<std::string>& diagnostics);
 
-/// Steps with the last one's layout.
+/// Steps that have the layout of the last one.
 Steps alike_last(const Steps& steps, Parts parts, std::vector<std::string>& diagnostics);
 
 }  // namespace hipress::traces

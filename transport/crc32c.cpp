@@ -65,8 +65,8 @@ std::uint32_t feed_portable(std::uint32_t crc, const std::byte* at, std::size_t 
 class Shift {
  public:
   constexpr explicit Shift(std::size_t bytes) {
-    // Columns of the map for one zero byte, squared until it maps `bytes` zero bytes (a power of
-    // two).
+    // Columns of the map for one zero byte. Squaring doubles the number of bytes, up to `bytes`,
+    // which is a power of two.
     std::array<std::uint32_t, 32> map{};
     for (int bit = 0; bit < 32; ++bit) map[bit] = feed_zero_bits(1u << bit, 8);
     for (; bytes > 1; bytes /= 2) {
@@ -92,9 +92,9 @@ class Shift {
   std::array<Table, 4> tables_{};
 };
 
-/// The crc instruction has a latency of three cycles and a throughput of one per cycle. So three
-/// neighbouring blocks are fed side by side, and shifts join their crcs. A shift's cost favours
-/// long blocks, short messages favour short ones: hence two sizes.
+/// The crc instruction has a latency of three cycles and a throughput of one per cycle. Three
+/// neighbouring blocks are therefore fed side by side, and shifts join their crcs. Long blocks need
+/// fewer shifts; short messages have no room for them. Hence there are two sizes.
 template <std::size_t kBlock>
 __attribute__((target("sse4.2"))) std::uint32_t feed_triples(std::uint32_t crc,
                                                              const std::byte*& at,

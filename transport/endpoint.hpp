@@ -31,9 +31,8 @@ namespace hipress::transport {
 
 using Clock = std::chrono::steady_clock;
 
-/// Messages that one rank sends or receives in every iteration. `tag` identifies a message at both
-/// ends: the id of the receiving task. Memory must stay valid and in place while the exchange
-/// lives.
+/// Messages that one rank sends or receives in every iteration. `tag`, the receiving task's id,
+/// identifies one at both ends. Memory must stay valid and in place while the exchange lives.
 struct Outgoing {
   int peer = 0;
   std::uint32_t tag = 0;
@@ -72,11 +71,11 @@ class PeerError : public std::runtime_error {
 /// needs, so a handler may send. A handler must neither destroy the exchange nor wait for another
 /// message of the same peer.
 struct Events {
-  /// A complete, verified message is in its destination. One call at a time per sending peer;
-  /// several threads may report messages of different peers at once.
+  /// A complete, verified message is in its destination. Messages of one peer are reported one at a
+  /// time; several threads may report messages of different peers at once.
   std::function<void(std::uint32_t tag, std::int64_t bytes, Clock::time_point at)> arrived;
-  /// The exchange has failed; no further event follows. May be called before prepare() has
-  /// returned, also on the thread that called it.
+  /// The exchange has failed; no further event follows. It may be called before prepare() has
+  /// returned, and on the thread that called prepare().
   std::function<void(const PeerError&)> failed;
 };
 
@@ -89,21 +88,21 @@ class Exchange {
   virtual ~Exchange() = default;
   /// Posts all receives of the iteration without waiting for other ranks. All ranks pass the same
   /// iteration number. For full speed, every rank should have returned from begin() before any rank
-  /// sends (the executor's common start ensures that). A message to a rank that has not begun is
-  /// held back until it has. Throws PeerError if the job has failed already.
+  /// sends (replays ensure that by a common start, job/clock.hpp). A message to a rank that has not
+  /// begun is held back until it has. Throws PeerError if the job has failed already.
   virtual void begin(std::uint64_t iteration) = 0;
   /// Sends the first `bytes` of outgoing message `index`, once per iteration. Does not wait for the
   /// receiver. The source must not change until finish() returns, or until data that depends on it
   /// has come back. Messages to one peer keep their order if one thread at a time sends. Does
-  /// nothing once the exchange has failed: the event and finish() report the failure.
+  /// nothing once the exchange has failed: Events::failed and finish() report the failure.
   virtual void send(std::size_t index, std::int64_t bytes) = 0;
-  /// Waits until all sends have left and all posted receives have arrived. Throws PeerError if that
-  /// fails, or if no message arrives for JobOptions::timeout_s.
+  /// Waits until all messages to send have left and all posted receives have arrived. Throws
+  /// PeerError if that fails, or if no message arrives for JobOptions::timeout_s.
   virtual void finish() = 0;
   /// Posts the next iteration's receives before begin(). This call is optional, and allowed between
-  /// iterations. Ranks that have begun it can then send without waiting for this rank. Their
-  /// messages may arrive early, but are reported in begin() at the earliest. Does nothing after a
-  /// failure, or if the transport cannot withdraw posted receives when the exchange is destroyed.
+  /// iterations. Ranks that have begun that iteration can then send without waiting for this rank.
+  /// Their messages are reported in begin() at the earliest. Does nothing after a failure, or if
+  /// the transport cannot withdraw posted receives when the exchange is destroyed.
   virtual void post() = 0;
 };
 
@@ -133,12 +132,12 @@ class ShardCollectives {
   /// `all`.
   virtual void reduce_scatter(std::span<std::byte> all, std::span<std::byte> shard,
                               const Addition& addition) = 0;
-  /// Sends shard i of `from` to rank i, and receives rank i's shard for this rank into shard i of
-  /// `into`. Both spans have the same length.
+  /// Sends shard i of `from` to rank i, and receives into shard i of `into` what rank i sends to
+  /// this rank. Both spans have the same length.
   virtual void all_to_all(std::span<const std::byte> from, std::span<std::byte> into) = 0;
 };
 
-/// All-reduce of the transport, by a library's own algorithm where available.
+/// All-reduce of the transport. Uses the algorithm of the transport's library, if there is one.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -151,11 +150,9 @@ class Collective {
   void all_reduce(std::span<float> values) {
     all_reduce(std::as_writable_bytes(values), kFloatAddition);
   }
-  /// Collectives of sharded training; null if the transport has none. They live as long as this
-  /// object.
+  /// Collectives of sharded training, as long-lived as this object; null if the transport has none.
   virtual ShardCollectives* shards() = 0;
-  /// Ends a call that waits on another thread, and thereby aborts the job. Has no effect if no call
-  /// waits.
+  /// Ends a call that waits on another thread, and with it the job. Has no effect if none waits.
   virtual void interrupt() noexcept = 0;
 };
 
@@ -175,24 +172,24 @@ class Endpoint {
   /// Creates a collective. All ranks call this together, between iterations; the endpoint must
   /// outlive the collective.
   virtual std::unique_ptr<Collective> collective() = 0;
-  /// Gathers one text per rank, in rank order, on every rank. For control, not for timing. All
-  /// ranks must call it, between iterations. PeerError names a rank that does not.
+  /// Gathers one text per rank, in rank order, on every rank. Slow: for control messages. All ranks
+  /// must call it, between iterations. Throws PeerError naming a rank that does not.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
   /// Aborts the job: tells every reachable rank the culprit and the reason. Pending calls of all
   /// ranks then throw PeerError with that culprit.
   virtual void abort(int culprit, const std::string& reason) noexcept = 0;
-  /// Error of a rank that has stopped sending heartbeats, if any. It explains a timeout better than
-  /// lateness does.
+  /// Error of a rank that has stopped sending heartbeats, if there is one. Such a rank is the
+  /// likely cause of a timeout.
   virtual std::optional<PeerError> silence() const { return std::nullopt; }
 };
 
-/// Limits of JobOptions::timeout_s. Shorter timeouts mistake busy ranks for dead ones; longer ones
-/// never end.
+/// Limits of JobOptions::timeout_s. Shorter timeouts would mistake busy ranks for dead ones; longer
+/// ones would hardly ever end.
 inline constexpr double kMinTimeout_s = 0.1, kMaxTimeout_s = 1e6;
 /// Default of JobOptions::silence_s: longer than the restart of a switch or the migration of a
 /// virtual machine takes.
 inline constexpr double kDefaultSilence_s = 300;
-/// Silence after which JobOptions::notice reports a rank; half of the limit if that is shorter.
+/// Silence after which JobOptions::notice reports a rank; half of silence_s if that is shorter.
 inline constexpr double kNotedSilence_s = 10;
 
 class Store;  // store.hpp
@@ -242,7 +239,7 @@ struct Descriptors {
 /// Default transport.
 inline constexpr std::string_view kDefaultTransport = "tcp";
 
-/// A transport. Adding one takes one file and one row.
+/// A transport. To add one, write one file and add one row.
 struct TransportRow {
   std::string_view name;  ///< "tcp", "memory"
   std::string_view help;
@@ -250,18 +247,18 @@ struct TransportRow {
   Descriptors (*descriptors)(int size);
   /// Connects, and returns when all ranks are connected. Throws io::InputError if the options are
   /// invalid, or if the ranks do not match (a different size, plan, timeout or version, a duplicate
-  /// rank, leftovers of an earlier job, loopback between hosts). PeerError names a rank that does
-  /// not connect within timeout_s. Throws io::RunError if the rendezvous itself fails, or does not
-  /// answer within timeout_s.
+  /// rank, leftovers of an earlier job, loopback between hosts). Throws PeerError naming a rank
+  /// that does not connect within timeout_s. Throws io::RunError if the rendezvous itself fails, or
+  /// does not answer within timeout_s.
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();
 /// Tells the other ranks at the rendezvous that this rank does not take part, and why. Their
 /// connect() throws io::InputError with that reason instead of waiting. In a shared folder, waits
-/// up to 5 s until they have read the message, then removes it. Has no effect if this rank already
-/// came to the rendezvous, or if the message cannot be written.
+/// up to 5 s until they have read the message, then removes it. Has no effect if this rank has
+/// already come to the rendezvous, or if the message cannot be written.
 void refuse(const JobOptions& options, const std::string& reason) noexcept;
-/// Names and help of all transports, as help text of an option: "tcp (…); gloo (…)".
+/// Names and descriptions of all transports, as the help text of an option: "tcp (…); gloo (…)".
 std::string describe_transports();
 /// Transport of that name; throws io::InputError with all names if it does not exist.
 const TransportRow& find_transport(std::string_view name);

@@ -64,7 +64,7 @@ void ExchangeState::define(const std::vector<Outgoing>& outgoing,
     if (peer != host_.rank()) publish_manifest(peer);
   }
   const std::lock_guard lock(mutex_);
-  defined_ = true;  // from now on receivers reconcile
+  defined_ = true;  // from now on, receivers call reconcile()
   for (int peer = 0; peer < host_.size(); ++peer) {
     if (other(peer).manifest_complete) reconcile(peer);
   }
@@ -450,8 +450,7 @@ void ExchangeState::on_left(int peer) {
 void ExchangeState::check_not_left(int peer) {
   const Other& each = other(peer);
   // A rank that left in good order has received everything sent to it, even if that is not yet
-  // recorded here. The exception is messages sent to receives that it had posted for an iteration
-  // it did not begin.
+  // recorded here. Messages for an iteration that it has posted but not begun are the exception.
   const bool lost = each.given > 0 && each.begun != begun_;
   if (!each.left || (each.awaited == 0 && each.held.empty() && !lost)) return;
   throw PeerError(peer, fmt::format("rank {} left the job in iteration {}", peer, iteration_), {},

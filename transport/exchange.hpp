@@ -20,8 +20,8 @@ namespace hipress::transport {
 /// Reason why the job is over.
 struct Failure {
   int culprit = 0;
-  std::string reason;  ///< text of the rank that noticed it
-  int reporter = 0;    ///< the rank that reported it to this one, or this one
+  std::string reason;  ///< message of the rank that noticed the failure
+  int reporter = 0;    ///< rank from which this one heard of it, or this one
   Loss loss = Loss::kFault;
 };
 
@@ -40,7 +40,7 @@ class ExchangeHost {
   /// Unused slot number for a window of `peer`.
   virtual int new_slot(int peer) = 0;
   virtual void forget(std::uint32_t exchange) = 0;
-  /// Error if this rank has left an exchange that `peer` goes on with; this rank is the culprit.
+  /// Makes the error that this rank, the culprit, has left an exchange that `peer` goes on with.
   virtual PeerError left_behind(int peer) const = 0;
   /// Waits, after a failure, until the wire is closed.
   virtual void wait_closed() = 0;
@@ -127,7 +127,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   Other& other(int peer) { return others_[static_cast<std::size_t>(peer)]; }
   void publish_manifest(int peer);
 
-  /// Checks a segment and returns its arrival; null if the exchange has failed meanwhile.
+  /// Checks a segment and returns its message's state; null if the exchange has failed meanwhile.
   Arrival* accept(int peer, const Record& record);
 
   /// Makes the iteration the current one. Throws PeerError if a peer is in a different one.
@@ -140,7 +140,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   // The caller holds mutex_.
   void reconcile(int peer);
   void reset_arrivals();
-  /// Throws PeerError if the peer's messages, or its begin, belong to a different iteration.
+  /// Throws PeerError if `theirs`, the iteration of the peer, differs from this rank's.
   void check_same_iteration(int peer, std::uint64_t theirs) const;
   bool can_receive(int peer);
   void enqueue(std::size_t index, std::int64_t bytes);
@@ -148,7 +148,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void check_not_left(int peer);
   /// True if every participating rank is known to have begun all iterations of this rank.
   bool heard_from_all() const;
-  /// Error if the owner left now; nullopt if it may leave.
+  /// Error to report if the owner leaves now; nullopt if it may leave.
   std::optional<PeerError> fault_of_leaving() const;
   PeerError error() const;
   PeerError stall();
@@ -176,8 +176,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   std::optional<Failure> failure_;
   std::vector<Early> early_;
 
-  /// Held shared while a receiver touches the owner's memory or delivers a message; held
-  /// exclusively to stop that.
+  /// Receivers hold it shared while they touch the owner's memory or deliver a message. Holding it
+  /// exclusively keeps them from doing so.
   std::shared_mutex delivery_;
   Events events_;
   bool owned_ = false;  ///< events_ is set

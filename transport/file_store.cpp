@@ -114,8 +114,8 @@ bool FileStore::take_name(const std::string& temporary, const std::string& file)
   if (::linkat(descriptor_.number(), temporary.c_str(), descriptor_.number(), file.c_str(), 0) == 0)
     return true;
   if (errno == EEXIST) {
-    // The server's reply to the first of two identical requests may be lost. The second one then
-    // fails, but the second link shows that the first one succeeded.
+    // If the server's reply is lost, the client repeats the request, and the repetition fails. The
+    // second link then shows that the first request succeeded.
     struct stat status {};
     return ::fstatat(descriptor_.number(), temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
            status.st_nlink == 2;

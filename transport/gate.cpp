@@ -20,9 +20,9 @@
 namespace hipress::transport {
 namespace {
 
-/// Longest wait of one poll, and so the latency of stop().
+/// Longest wait of one poll; stop() takes effect within this time.
 constexpr std::chrono::milliseconds kLongestPoll{50};
-/// Pause before the next attempt to connect to a rank, doubled from the first value to the second.
+/// Pause before the next attempt to connect to a rank, doubled from kFirstPause up to kMaxPause.
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kMaxPause{100};
 
@@ -33,8 +33,8 @@ class Pieces {
   std::array<std::byte, kBytes> bytes{};
 
   bool complete() const { return done_ == kBytes; }
-  /// Reads the available bytes. False if the connection is over; errno holds the reason, 0 if the
-  /// other end closed it.
+  /// Reads the available bytes. False if the connection is over; errno then holds the reason, or 0
+  /// if the other end closed it.
   bool receive(const Socket& from) {
     return move([&](std::byte* at, std::size_t n) { return ::recv(from.number(), at, n, 0); });
   }
@@ -163,7 +163,7 @@ struct Callee {
   std::chrono::milliseconds pause = kFirstPause;
 };
 
-/// Run of Gate::connect().
+/// State of one call of Gate::connect().
 class Connecting {
  public:
   Connecting(int rank, const Socket& listener, const std::string& address, const Secret& secret,

@@ -12,9 +12,9 @@
 
 namespace hipress::transport {
 
-/// Maximum number of unauthenticated connections of a rank; one more closes the oldest. A larger
-/// limit takes more descriptors. With a smaller one, a crowd of strangers more often displaces
-/// ranks, which then have to retry.
+/// Maximum number of unauthenticated connections of a rank; a further one closes the oldest. A
+/// larger limit takes more descriptors. With a smaller one, a crowd of strangers more often
+/// displaces ranks, which then have to retry.
 inline constexpr int kMaxUnproven = 32;
 
 /// Time limit for a connection to authenticate.
@@ -26,8 +26,8 @@ inline constexpr std::chrono::seconds kGreetingTime{10};
 /// rank is blamed for them.
 class Gate {
  public:
-  /// Listens at address_of(interface). Throws io::InputError if this host has no such interface;
-  /// throws PeerError naming `rank` if no socket can be opened there.
+  /// Listens at address_of(interface). Throws io::InputError if this host has no such interface,
+  /// and PeerError naming `rank` if no socket can be opened there.
   Gate(int rank, const std::string& interface);
 
   /// Address to which the other ranks connect.
@@ -43,8 +43,9 @@ class Gate {
     std::map<int, Socket> dialled;  ///< non-blocking, by rank
     std::map<int, Socket> accepted;
   };
-  /// Connects all ranks of the request, then stops listening. PeerError names a rank that is not
-  /// connected by the deadline or cannot be reached, or this rank if it has no descriptors left.
+  /// Connects all ranks of the request, then stops listening. Throws PeerError naming a rank that
+  /// cannot be reached or is not connected by the deadline, or naming this rank if it has no
+  /// descriptors left.
   Connections connect(const Secret& secret, const Request& request);
 
   /// Makes connect() throw PeerError soon. Any thread may call it.

@@ -32,8 +32,8 @@ namespace hipress::transport {
 namespace {
 
 // Every pair of ranks has two connections, one per direction. On a shared one, a rank's sending
-// thread writes to the socket under the pair's lock, and gloo's loop thread needs that lock to
-// read: the loop spins. Two connections cost a fifth less than one (messages of 1 MiB). A
+// thread writes to the socket under the pair's lock; gloo's loop thread needs that lock to read,
+// and spins meanwhile. For messages of 1 MiB, two connections cost a fifth less than one. A
 // connection on which only one side writes can also be closed without losing bytes that are under
 // way.
 //
@@ -127,8 +127,8 @@ class PairsContext : public gloo::Context {
   }
 };
 
-/// Sets the output with an integer type of `value_bytes`. Gloo uses only the type's size, to split
-/// between numbers; a function adds them.
+/// Sets the output, as integers of `value_bytes` bytes. Gloo needs only the type's size, to split
+/// between numbers; the caller's function adds them.
 void set_values(gloo::AllreduceOptions& options, std::span<std::byte> values,
                 std::size_t value_bytes) {
   const auto as = [&]<class Number>(Number* numbers) {
@@ -175,8 +175,7 @@ class GlooCollective : public WireCollective, private ShardCollectives {
       return [&options] { gloo::allgather(options); };
     });
   }
-  /// Gloo has no reduce-scatter: all-reduces everything and copies this rank's shard, as PyTorch
-  /// does.
+  /// All-reduces all and copies this rank's shard, as PyTorch does: Gloo has no reduce-scatter.
   void reduce_scatter(std::span<std::byte> all, std::span<std::byte> shard,
                       const Addition& addition) override {
     all_reduce(all, addition);
@@ -277,13 +276,12 @@ class GlooWire : public Wire {
   std::mutex closing_;
   bool closed_ = false;
   Context connecting_;     ///< context of a collective under construction
-  Rendezvous rendezvous_;  ///< made last: a rank at the rendezvous needs nothing more
+  Rendezvous rendezvous_;  ///< last: announces this rank, after which no constructor may fail
 };
 
 GlooWire::Context GlooWire::make_pairs() {
   Context context = device_->createContext(rank_, size_);
-  // session.cpp keeps all deadlines: gloo's timeouts close connections without saying which peer
-  // was late.
+  // session.cpp keeps all deadlines: gloo's timeouts close connections without naming a culprit.
   context->setTimeout(gloo::kNoTimeout);
   for (int peer = 0; peer < size_; ++peer) {
     if (peer != rank_) context->createPair(peer);
@@ -350,8 +348,8 @@ void GlooWire::close() noexcept {
   for (const Context& context : {upward_, downward_}) close_pairs(*context);
 }
 
-/// Pairs of a collective while they connect. close() closes them too: otherwise a rank lost
-/// meanwhile would be awaited for ever.
+/// Pairs of a collective while they connect. Wire::close() closes them too; otherwise a rank that
+/// is lost meanwhile would be awaited for ever.
 class GlooWire::Connecting {
  public:
   explicit Connecting(GlooWire& wire) : wire_(wire), pairs_(wire.make_pairs()) {

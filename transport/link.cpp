@@ -31,8 +31,7 @@ void Outbound::enqueue(Parcel parcel) {
 
 void Outbound::drain() {
   // Each caller adds one to the count of requested drains. The caller that raises it from zero
-  // drains until it has covered all requests made meanwhile, so no request is lost between two
-  // threads.
+  // drains until it has covered all requests made meanwhile, so no request is lost.
   if (drains_wanted_.fetch_add(1) != 0) return;
   for (unsigned covered = 1; covered != 0;) {
     covered = drains_wanted_;

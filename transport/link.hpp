@@ -37,18 +37,18 @@ class Outbound {
   void hello(int rank);
   /// Appends to the queue; drain() sends it.
   void enqueue(Parcel parcel);
-  /// Sends queued parcels in order until the peer's ring is full. One thread at a time drains: a
-  /// second call returns at once, and the first thread sends for it.
+  /// Sends queued parcels in order until the peer's ring is full. One thread at a time drains: if a
+  /// second one calls, it returns at once, and the first sends its parcels too.
   void drain();
-  /// Sends a record past the queue. Drops it if hello() has not been called yet, or if the ring has
-  /// no space. `content` is inline.
+  /// Sends a record ahead of the queue. Drops it if hello() has not been called yet, or if the ring
+  /// has no space. `content` is inline.
   enum class Space { kAny, kKeepSomeForAborts };
   void post(Record record, std::span<const std::byte> content, Space space);
   /// Returns ring credits to the peer once enough of this rank's ring is free.
   void grant(std::uint64_t consumed);
   /// Notes the position up to which the peer has consumed its ring.
   void credit(std::uint64_t consumed);
-  /// Waits until all posted records have left, or the connection is over.
+  /// Waits until all posted records have left or the connection is over.
   void flush() noexcept;
   /// Drops the queue. After it returns, no parcel's content is read.
   void stop() noexcept;
@@ -98,8 +98,8 @@ class Inbound {
     Record record;
     std::span<const std::byte> content;
   };
-  /// Waits for the next record. std::runtime_error describes an invalid record; throws WireClosed
-  /// if no more will arrive.
+  /// Waits for the next record. Throws std::runtime_error with a description of an invalid record,
+  /// and WireClosed if no more will arrive.
   Arrived next();
   /// Frees the ring space of the last record. Returns the total freed so far, in bytes.
   std::uint64_t release();
@@ -110,7 +110,7 @@ class Inbound {
   const std::uint64_t job_;
   std::vector<std::byte> memory_;
   std::unique_ptr<Window> window_;
-  bool closed_ = false;  ///< the connection is over; records that arrived before are left
+  bool closed_ = false;  ///< the connection is over, but earlier records may still be unread
   std::uint64_t sequence_ = 0;
   std::uint64_t position_ = 0;
   std::size_t last_footprint_ = 0;

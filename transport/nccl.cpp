@@ -12,16 +12,15 @@ namespace {
 
 using Kind = NcclOperation::Kind;
 
-/// Time for which to spin until NCCL accepts a group. Mostly this is enough. A sleep would last
-/// longer than the remaining wait, and delay later groups. A larger value keeps a core busy for
-/// longer.
+/// Time for which to spin until NCCL accepts a group; usually this is enough. A sleep would last
+/// longer than the remaining wait, and delay later groups. A larger value keeps a core busy.
 constexpr auto kSpin = std::chrono::microseconds(200);
 
-/// Pause between two polls after that. Shorter: groups are issued sooner; longer: fewer calls.
+/// Pause between polls after kSpin. A shorter one issues groups sooner; a longer one saves calls.
 constexpr auto kNcclPause = std::chrono::microseconds(20);
 
-/// Extra wait for the control plane's verdict. It notices a dead process within milliseconds. A
-/// hung one takes longer, and then the deadline here may pass first.
+/// Extra wait for the verdict of the control plane, which notices a dead process within
+/// milliseconds. Noticing a hung process takes longer, so the deadline here may pass first.
 constexpr double kGrace_s = 0.5;
 
 std::chrono::nanoseconds from_s(double seconds) {

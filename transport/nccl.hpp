@@ -13,17 +13,17 @@ namespace hipress::transport {
 
 /// One rank's end of the job's NCCL communicator. An endpoint of a different transport is its
 /// control plane: it distributes the communicator's id, reports this rank's and NCCL's failures to
-/// all ranks, and ends waits for NCCL when another rank fails. So all ranks name the same culprit
-/// and all abort; NCCL alone would wait for ever.
+/// all ranks, and ends waits for NCCL when another rank fails. All ranks therefore name the same
+/// culprit and abort; NCCL alone would wait for ever.
 ///
 /// NCCL runs operations in the order of the calls, which must be the same on every rank;
 /// runtime/rounds.hpp derives it. Used by one thread at a time.
 class NcclCommunicator {
  public:
   /// Collective: returns when all ranks have joined, each with the calling thread's current GPU.
-  /// PeerError names a rank that does not come, or whose NCCL fails. If NCCL does not connect the
-  /// ranks within `timeout_s`, the cause is unknown: the culprit is then the first rank that gave
-  /// up, and the text says so.
+  /// Throws PeerError naming a rank that does not come, or whose NCCL fails. If NCCL does not
+  /// connect the ranks within `timeout_s`, the cause is unknown: the culprit is then the first rank
+  /// that gave up, and the text says so.
   NcclCommunicator(Endpoint& control, NcclLibrary& library, double timeout_s);
   /// Leaves in good order; aborts if the job has failed.
   ~NcclCommunicator();

@@ -155,7 +155,7 @@ class SystemLink : public NcclLink {
     return ncclInternalError;
   }
 
-  /// Uses ncclAlltoAll where available, else messages, which the open group makes one operation.
+  /// Uses ncclAlltoAll where available, else messages; the open group makes them one operation.
   ncclResult_t all_to_all(const NcclOperation& operation, std::size_t shard, cudaStream_t stream) {
     if (nccl_.all_to_all != nullptr) {
       return nccl_.all_to_all(operation.memory, operation.into, shard, ncclChar, comm_, stream);

@@ -19,7 +19,7 @@ struct NcclOperation {
     // Collectives. `memory` holds equal shards, one per rank in rank order.
     kAllReduce,      ///< sums all values
     kAllGather,      ///< sends this rank's shard and fills the others
-    kReduceScatter,  ///< sums into this rank's shard; the others hold this rank's summands
+    kReduceScatter,  ///< sums into this rank's shard; the other shards hold this rank's summands
     kAllToAll,       ///< sends shard i to rank i; receives into `into`
   };
   Kind kind = Kind::kSend;

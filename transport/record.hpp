@@ -10,21 +10,20 @@ namespace hipress::transport {
 /// Type of a record, with the meaning of its fields.
 enum class RecordType : std::uint16_t {
   kHello,     ///< rank `tag` has connected; the first record
-  kManifest,  ///< content: ManifestEntry list of the messages its sender expects in `exchange`
-  kBegin,     ///< its sender has begun iteration `iteration`, its `tag`-th, of `exchange`
-  kPosted,    ///< its sender can receive messages of its `tag`-th iteration of `exchange`
+  kManifest,  ///< content: ManifestEntry list of the messages that the sender expects in `exchange`
+  kBegin,     ///< the sender has begun iteration `iteration` of `exchange`, as its `tag`-th one
+  kPosted,    ///< the sender can receive messages of its `tag`-th iteration of `exchange`
   kMessage,   ///< a segment of message `tag`
-  kGather,    ///< content: a segment of its sender's text in all_gather number `iteration`
+  kGather,    ///< content: a segment of the sender's text in all_gather number `iteration`
   kBeat,      ///< heartbeat; carries only `consumed`
   kAbort,     ///< rank `tag` ended the job; `iteration`: a Loss; content: the reason
-  kEnd,       ///< its sender has left in good order, after `iteration` all-reduces; the last record
+  kEnd,  ///< the sender has left in good order, after `iteration` collective calls; the last record
 };
 
-/// Header in the *ring*, a window of fixed size through which a rank writes to a peer. Up to
-/// kInlineBytes of content follow their record in the ring. Longer content is written in segments
-/// of kSegmentBytes straight into a window of its own. A record announces each segment *after* it,
-/// so the segment has arrived when its record has. Fields describe the whole content, or one
-/// segment.
+/// Header of a message in the *ring*, a window of fixed size through which a rank writes to a peer.
+/// Up to kInlineBytes of content follow their record in the ring. Longer content is written in
+/// segments of kSegmentBytes straight into a window of its own. A record announces each segment
+/// *after* it, so the segment has arrived when its record has. Fields describe content or segment.
 struct Record {
   static constexpr std::uint32_t kMagic = 0x48695072;  // also detects a host with a different byte
                                                        // order
@@ -32,9 +31,9 @@ struct Record {
   std::uint32_t magic = kMagic;
   RecordType type = RecordType::kBeat;
   std::uint16_t is_inline = 1;  ///< 1: the segment follows the record; 0: it is in its own window
-  std::uint64_t job = 0;        ///< hash of the job's text and plan
+  std::uint64_t job = 0;        ///< hash of the job's id and plan
   std::uint64_t sequence = 0;   ///< number of the record from this sender to this receiver
-  std::uint64_t consumed = 0;   ///< ring position of the other direction up to which space is free
+  std::uint64_t consumed = 0;   ///< position up to which the sender has read its ring
   std::uint64_t iteration = 0;
   std::uint64_t length = 0;  ///< size of the whole content, bytes
   std::uint64_t offset = 0;  ///< offset of the segment in the content, bytes
@@ -57,8 +56,8 @@ struct ManifestEntry {
 /// Maximum size of inline content. A larger one means fewer and cheaper writes for small messages,
 /// but more copying and memory.
 inline constexpr std::size_t kInlineBytes = 4096;
-/// Size of a segment. Larger: fewer records. Smaller: a segment stays in the cache between its CRC
-/// and its copy, and the receiver checks one while the next travels.
+/// Size of a segment. Larger segments need fewer records. Smaller ones stay in the cache between
+/// CRC and copy, and the receiver checks one while the next travels.
 inline constexpr std::size_t kSegmentBytes = 256 * 1024;
 inline constexpr std::size_t kRingBytes = 256 * 1024;
 /// Ring bytes reserved for beats, aborts and ends, so that a full ring cannot silence a rank.

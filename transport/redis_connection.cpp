@@ -115,8 +115,8 @@ std::string tls_reason() {
 
 }  // namespace
 
-/// TLS session through OpenSSL's memory buffers: all waiting is done in one place, and a closed
-/// socket raises no SIGPIPE.
+/// TLS session through OpenSSL's memory buffers, so that all waiting is done in one place and a
+/// closed socket raises no SIGPIPE.
 class RedisConnection::Tls {
  public:
   Tls(int socket, const RedisAddress& address, const std::string& authorities)
@@ -239,7 +239,7 @@ void RedisConnection::connect(const RedisAddress& address, Clock::time_point unt
   int error = 0;
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) ++untried;
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next, --untried) {
-    // Split the remaining time, so that an address that does not answer leaves time for the others.
+    // Split the remaining time, so that some is left if this address does not answer.
     const auto now = Clock::now();
     socket_ = connect_to(*one, now + (until - now) / untried, error);
     if (socket_) return;

@@ -14,7 +14,7 @@ namespace hipress::transport {
 /// Byte stream to a Redis over TCP, or over TLS if the address asks for it. With TLS, the server's
 /// certificate must be valid for its host, and its authority must be in the PEM file `authorities`
 /// or, if that is empty, known to the system. No call waits beyond `until`, except for the host
-/// name's lookup, which the system's resolver limits. All calls throw StoreLost when the time is
+/// name's lookup, which the system's resolver limits. All calls throw StoreLost when that time is
 /// over or the connection fails.
 class RedisConnection {
  public:

@@ -14,7 +14,7 @@ namespace hipress::transport {
 struct RedisReply {
   enum class Kind : std::uint8_t { kStatus, kError, kInteger, kText, kNothing };
   Kind kind = Kind::kNothing;
-  std::string text;  ///< text of a status, an error or a text
+  std::string text;  ///< text of a status, an error or a string
   std::int64_t integer = 0;
 };
 
@@ -28,7 +28,7 @@ class RedisReplies {
 
   void feed(std::string_view bytes) { bytes_ += bytes; }
   /// Next reply if it is complete, else nullopt. Throws std::runtime_error if the bytes are not a
-  /// reply, and on every later call.
+  /// reply, and then on every later call.
   std::optional<RedisReply> next();
   /// True if all fed bytes have been parsed.
   bool empty() const { return bytes_.empty(); }

@@ -10,13 +10,13 @@
 
 namespace hipress::transport {
 
-/// Store in a Redis, with a key per entry. Every call ends soon after its deadline at the latest,
-/// with StoreLost, whatever the server sends. No message shows the password.
+/// Store in a Redis, with a key per entry. Whatever the server sends, every call ends soon after
+/// its deadline at the latest, by throwing StoreLost. No message shows the password.
 class RedisStore : public Store {
  public:
   /// Connects. The password may also come from HIPRESS_REDIS_PASSWORD, and the authorities for TLS
-  /// from HIPRESS_REDIS_CA. Throws std::runtime_error with the reason if the server does not exist
-  /// or refuses this client, or if its certificate is refused; StoreLost.
+  /// from HIPRESS_REDIS_CA. Throws std::runtime_error with the reason if the server does not exist,
+  /// it refuses this client, or its certificate is refused; StoreLost if the connection fails.
   RedisStore(const RedisAddress& address, Clock::time_point deadline);
 
   bool add(const std::string& name, std::string_view content, Keep keep) override;

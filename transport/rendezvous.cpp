@@ -26,7 +26,7 @@
 namespace hipress::transport {
 namespace {
 
-/// Version of records, cards and keys; raised if one of them changes within a release.
+/// Version of records, cards and keys. It is raised if one of them changes within a release.
 constexpr int kProtocol = 6;
 
 /// Ranks of different versions do not connect: they may expand a plan to different graphs, or draw
@@ -96,7 +96,7 @@ std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// Secret derived from the user's secret and the job's text, if the user gave one.
+/// Secret derived from the user's secret and the job's id; nullopt if the user gave none.
 std::optional<io::Digest> given_secret(const JobOptions& options) {
   if (options.secret.empty()) return std::nullopt;
   return io::hmac_sha256(bytes(options.secret), bytes("hipress job" + options.job));
@@ -131,11 +131,11 @@ Clock::time_point checked_deadline(const JobOptions& options) {
                             std::chrono::duration<double>(options.timeout_s));
 }
 
-/// Throws io::InputError, the same on all ranks, if a rank listens on loopback while a different
-/// rank is on a different host (has a different boot id). `cards` holds one card per rank.
+/// Throws io::InputError, the same on all ranks, if a rank listens on loopback and another rank is
+/// on a different host (has a different boot id). `cards` holds one card per rank.
 void require_reachable(const std::vector<nlohmann::json>& cards) {
   const auto text = [&](std::size_t rank, const char* what) { return text_of(cards[rank], what); };
-  // Find two ranks on different hosts. Every rank is on a different host from at least one of them.
+  // Find two ranks on different hosts: no rank shares its host with both of them.
   std::size_t here = 0;
   while (here < cards.size() && text(here, "boot").empty()) ++here;
   std::size_t there = here;
@@ -170,8 +170,7 @@ std::uint64_t job_hash(const JobOptions& options) {
 }
 
 void refuse(const JobOptions& options, const std::string& reason) noexcept {
-  constexpr double kLongest_s = 5;  // longest wait for an unresponsive rendezvous and for late
-                                    // ranks
+  constexpr double kLongest_s = 5;  // limits waits for the rendezvous and late ranks
   try {
     JobOptions shortly = options;
     shortly.timeout_s = std::clamp(options.timeout_s, kMinTimeout_s, kLongest_s);
@@ -325,7 +324,7 @@ std::vector<char> Rendezvous::fetch(int rank, const std::string& key) {
 
 void Rendezvous::be_read() {
   if (!store_->removes()) return;
-  // Ranks poll every few 10 ms, and a shared folder may show files late.
+  // Ranks poll about every 10 ms, but files in a shared folder may show up late.
   constexpr std::chrono::seconds kRead{1};
   bool all = true;
   for (int rank = 0; all && rank < options_.size; ++rank) {

@@ -18,13 +18,14 @@
 namespace hipress::transport {
 namespace {
 
-// Rank r sends a stream: its number of bytes, then 2·(size − 1) chunks, numbered r, r − 1, r − 2 …
-// (mod size). It receives the same stream from rank r − 1: the number, then chunks r − 1, r − 2 …
-// So after its own chunk, a rank sends on what it has received, one chunk behind. It adds its own
-// values to the first size − 1 received chunks (reduce-scatter) and takes the others as they are
-// (all-gather).
+// Rank r sends a stream: first the length of its values in bytes, then 2·(size − 1) chunks,
+// numbered r, r − 1, r − 2 … (mod size). It receives such a stream from rank r − 1, with chunks r −
+// 1, r − 2 … After chunk r, a rank therefore passes on what it has received, one chunk behind. It
+// adds its own values to the first size − 1 received chunks (reduce-scatter) and takes the others
+// as they are (all-gather).
 
-/// Bytes read before they are added. Larger: fewer reads; smaller: they stay in the L1 cache.
+/// Size of the buffer for bytes that are read before they are added. A larger one takes fewer
+/// reads; a smaller one stays in the L1 cache.
 constexpr std::size_t kStagedBytes = 64 * 1024;
 
 /// Positions of the values in the two streams.
@@ -146,11 +147,11 @@ void RingReduce::all_reduce(std::span<std::byte> values, const Addition& additio
   if (size_ == 1 || values.empty()) return;
   exchange_lengths(values.size());
   const Streams streams(rank_, size_, values, addition.value_bytes);
-  int sending = 0, receiving = 0;   // chunks; the received one will be sent as receiving + 1
-  std::size_t sent = 0, taken = 0;  // bytes of these
+  int sending = 0, receiving = 0;   // steps; the chunk received in step s is sent in step s + 1
+  std::size_t sent = 0, taken = 0;  // bytes of the current chunks
   while (sending < streams.chunks() || receiving < streams.chunks()) {
     const std::span<std::byte> out = streams.chunk(sending), in = streams.chunk(receiving + 1);
-    // The received part of a chunk can be sent on.
+    // The part of a chunk that has been received can be sent on.
     const std::size_t sendable = sending <= receiving       ? out.size()
                                  : sending == receiving + 1 ? taken
                                                             : 0;

@@ -15,10 +15,10 @@ class Seal {
  public:
   explicit Seal(std::optional<io::Digest> secret) : secret_(secret) {}
 
-  /// Item with `text` and its proof.
+  /// Returns an item that holds `text` and its proof.
   std::string close(std::string_view name, std::string_view text) const;
-  /// Text of an item. Throws std::runtime_error, with the remedy, if it was not closed under this
-  /// name and with this secret; such an item is not interpreted.
+  /// Returns the text of an item. Throws std::runtime_error, with the remedy, if the item was not
+  /// closed under this name and with this secret; such an item is not interpreted.
   std::string open(std::string_view name, std::string_view item) const;
 
  private:

@@ -27,10 +27,10 @@ Session::Session(const JobOptions& options, std::unique_ptr<Wire> wire)
       timeout_(seconds(options.timeout_s)),
       silence_(seconds(options.silence_s)),
       noted_(std::min(silence_ / 2, seconds(kNotedSilence_s))),
-      // Several heartbeats must fit into either limit; more than one a second is of no use.
+      // Several heartbeats must fit into both limits; more than one a second is of no use.
       beat_(std::clamp(std::min(timeout_, silence_) / 8, nanoseconds(std::chrono::milliseconds(5)),
                        nanoseconds(std::chrono::seconds(1)))),
-      // An abort queues behind pending data; with a stalled peer it would wait for ever.
+      // Limited, as an abort queues behind pending data and may never reach a stalled peer.
       grace_(std::min(timeout_ / 4, nanoseconds(std::chrono::seconds(1)))),
       wire_(std::move(wire)),
       peers_(static_cast<std::size_t>(options.size)),
@@ -57,7 +57,7 @@ void Session::connect() {
     } catch (const WireClosed&) {
       lost(peer);
     }
-    tell_failure(peer);  // sends a failure that precedes this connection
+    tell_failure(peer);  // sends a failure that happened before this connection
   });
   {
     const std::lock_guard lock(mutex_);
@@ -144,7 +144,7 @@ std::vector<std::string> Session::all_gather(const std::string& mine) {
 
 namespace {
 
-/// Translates the wire's errors into PeerError with a culprit.
+/// Collective that translates the wire's errors into PeerError with a culprit.
 class SessionCollective : public Collective, private ShardCollectives {
  public:
   SessionCollective(std::shared_ptr<Session> session, std::shared_ptr<WireCollective> collective)
@@ -178,7 +178,7 @@ class SessionCollective : public Collective, private ShardCollectives {
     throw std::invalid_argument(
         fmt::format("{} shards of {} bytes are not {} bytes", ranks(), shard_bytes, all_bytes));
   }
-  /// Runs a collective call; `what` is its verb for errors.
+  /// Runs a collective call; `what` is its verb in errors.
   template <class Call>
   void run(const char* what, const Call& call) {
     session_->begin_collective();
@@ -236,9 +236,9 @@ void Session::finish_collective() {
 
 void Session::require_collectives(const Peer& peer) {
   {
-    // A collective needs every rank, so a rank that has left cannot have finished more calls than
-    // the others have begun. If it has finished all of these, this rank has all data that it needs
-    // from it.
+    // A collective needs every rank, so a rank that has left has finished at most the calls that
+    // this rank has begun. If it has finished all of them, this rank already has all the data that
+    // it needs from that rank.
     const std::lock_guard lock(mutex_);
     if (!peer.left || peer.collectives >= collectives_begun_) return;
   }

@@ -42,11 +42,11 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
                                     const std::vector<Incoming>& incoming, Events events);
   std::vector<std::string> all_gather(const std::string& mine);
   std::unique_ptr<Collective> collective();
-  /// Throws the job's failure after part of the wire was closed. Waits for a rank that knows the
-  /// cause; if none reports one, this rank has failed, with the text `otherwise`.
+  /// Throws the job's failure after part of the wire was closed. First waits for a rank that knows
+  /// the cause. If no rank reports it, this rank counts as failed, with the text `otherwise`.
   [[noreturn]] void throw_cause(const std::string& otherwise);
   /// Marks the start and the end of a call of any Collective. Throws PeerError if the job has
-  /// failed, or a rank has left before this call.
+  /// failed, or if a rank has left before this call.
   void begin_collective();
   void finish_collective();
   void fail(const PeerError& fault) override { fail(fault.culprit, fault.what(), fault.loss); }
@@ -104,11 +104,11 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   void handle(Peer& peer, const Record& record, std::span<const std::byte> content);
   void handle_end(Peer& peer, std::uint64_t collectives);
   void lost(Peer& peer);
-  /// Aborts the job if this rank is in a collective that the peer left before.
+  /// Aborts the job if the peer has left before a collective that this rank is in.
   void require_collectives(const Peer& peer);
-  /// State of an exchange. Null once this rank has destroyed it and knows that all others began its
-  /// last iteration. Two kinds of records may still arrive after that, as they only say what a peer
-  /// could receive: posted receives and the manifest. If the two ranks exchange no messages, this
+  /// State of an exchange; null once this rank has destroyed it and knows that all others have
+  /// begun its last iteration. Posted receives and the manifest may still arrive after that, as
+  /// these records only say what a peer can receive. If the two ranks exchange no messages, this
   /// rank may even have destroyed the exchange before the peer prepares it.
   std::shared_ptr<ExchangeState> exchange(std::uint32_t id);
   /// Like exchange(id), for records that imply this rank's participation: throws PeerError, with
@@ -142,7 +142,7 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Failure> failure_;
-  bool greeted_all_ = false;  ///< hello has been sent to every peer, so aborts may follow
+  bool greeted_all_ = false;  ///< hello has been sent to every peer, so aborts can be sent
   bool stopping_ = false;     ///< the watchdog must return
   bool closed_ = false;       ///< the wire is closed
   bool left_ = false;

@@ -1,4 +1,4 @@
-// Failure handling of a session: detection, propagation, and choice of the culprit.
+// Functions of Session that detect failures, report them to all ranks, and choose the culprit.
 
 #include <fmt/format.h>
 
@@ -22,8 +22,7 @@ double to_s(nanoseconds duration) { return std::chrono::duration<double>(duratio
 void Session::throw_cause(const std::string& otherwise) {
   {
     std::unique_lock lock(mutex_);
-    // A rank that knows the cause began to wait when this one did, and may need more time to be
-    // sure.
+    // A rank that can tell the cause began to wait when this one did, and may need longer.
     changed_.wait_for(lock, timeout_ / 2 + grace_, [this] { return failure_ || closed_; });
   }
   if (const auto silent = silence()) fail(*silent);
@@ -80,7 +79,7 @@ void Session::look_after(Peer& peer, Clock::time_point now) {
     if (peer.left) return;
   }
   peer.out.post({.type = RecordType::kBeat}, {}, Outbound::Space::kKeepSomeForAborts);
-  // The receiver reports a better reason a little later, unless only this direction is broken.
+  // If both directions are broken, the receiver reports a better reason a little later.
   if (peer.out.broken()) peer.broken_since = std::min(peer.broken_since, now);
   if (peer.broken_since != Clock::time_point::max() && now - peer.broken_since > grace_) {
     fail(peer.rank, fmt::format("rank {} does not take data any more", peer.rank));

@@ -59,7 +59,7 @@ class OpenSockets {
   }
 
   /// Replaces the sockets by /dev/null. Uses only calls that are safe after a fork. The descriptors
-  /// stay open, as the child's copies of their owners may close them.
+  /// stay open, because the child's copies of the sockets' owners may still close them.
   void replace_in_child() {
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int number : numbers_) {
@@ -88,7 +88,7 @@ std::optional<Address> numeric(const std::string& host, const std::string& port)
   return address;
 }
 
-/// True if other hosts can use this address: it is neither a wildcard nor needs a scope.
+/// True if other hosts can use this address: it is not a wildcard and needs no scope.
 bool can_be_told(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr != htonl(INADDR_ANY);

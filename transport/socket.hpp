@@ -13,14 +13,14 @@ namespace hipress::transport {
 [[noreturn]] void throw_errno(const char* what);
 
 /// An open socket, or none. Forked children do not inherit it: they find /dev/null in its place, so
-/// a connection ends with this process, whatever children outlive it.
+/// a connection ends with this process, even if children outlive it.
 class Socket : public io::Descriptor {
  public:
   Socket() = default;
   /// Takes an open socket.
   explicit Socket(int number) : Socket([number] { return number; }) {}
-  /// Socket that `open` returns, or none if that is negative (errno holds the reason). No child is
-  /// forked meanwhile, so `open` must not block.
+  /// Takes the socket that `open` returns, or none if that is negative (errno holds the reason). No
+  /// child can be forked meanwhile, so `open` must not block.
   explicit Socket(const std::function<int()>& open);
   Socket(Socket&&) noexcept = default;
   Socket& operator=(Socket&&) noexcept = default;
@@ -47,9 +47,9 @@ struct Address {
 /// asks a name server.
 Address parse_address(const std::string& text);
 
-/// Listening address for JobOptions::interface, with port 0: loopback if it is empty, else the
-/// address that it gives, or that of the interface with this name. Throws io::InputError if this
-/// host has no such interface.
+/// Listening address for JobOptions::interface, with port 0: loopback if `interface` is empty, else
+/// the address that it gives, or the address of the interface that it names. Throws io::InputError
+/// if this host has no such interface.
 Address address_of(const std::string& interface);
 
 /// Listens at a free port of `address` with a non-blocking socket. Throws std::system_error if
@@ -64,8 +64,8 @@ Address local_address(const Socket& socket);
 /// Throws std::system_error if no descriptor is left.
 Socket start_connecting(const Address& address, int& error);
 
-/// Accepts a connection as a non-blocking socket; an empty one if no connection is pending. Throws
-/// std::system_error if no descriptor or memory is left for it.
+/// Accepts a connection as a non-blocking socket; returns an empty one if no connection is pending.
+/// Throws std::system_error if no descriptor or memory is left for it.
 Socket accept_from(const Socket& listener);
 
 /// Tunes a socket for records and segments: no delay of small writes, and kernel buffers of about

@@ -8,8 +8,8 @@
 namespace hipress::transport {
 namespace {
 
-/// Pause between two polls for an entry. Shorter: ranks meet sooner; longer: less load on the
-/// store.
+/// Pause between two polls for an entry. With a shorter one, ranks meet sooner; a longer one puts
+/// less load on the store.
 constexpr std::chrono::milliseconds kPause{10};
 
 }  // namespace

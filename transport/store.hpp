@@ -13,20 +13,20 @@
 
 namespace hipress::transport {
 
-/// The store itself has failed; its entries are unknown.
+/// Thrown if the store itself has failed, so that its entries are unknown.
 class StoreLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Throws std::system_error if the errno reports that this process may open no more files, or has
-/// no memory left: then the store is not at fault.
+/// Throws std::system_error if the errno reports that this process may open no more files or has no
+/// memory left: the store is not at fault then.
 void throw_if_exhausted(int error);
 
 /// Lifetime of an entry. Matters only in a store that outlives the job.
 enum class Keep : std::uint8_t {
   kForGood,        ///< permanent, so that a later job of the same name finds it
-  kForRendezvous,  ///< until the ranks have met or given up
+  kForRendezvous,  ///< needed until the ranks have met or given up
 };
 
 /// Key-value store through which a job's ranks exchange entries. An entry is bytes under a name of
@@ -38,8 +38,8 @@ class Store {
 
   virtual ~Store() = default;
   /// Adds an entry atomically; false if the name is taken. Throws std::runtime_error with the
-  /// reason if the entry cannot be created, StoreLost if the store fails, std::system_error as
-  /// throw_if_exhausted().
+  /// reason if the entry cannot be created, StoreLost if the store fails, and std::system_error as
+  /// throw_if_exhausted() does.
   virtual bool add(const std::string& name, std::string_view content, Keep keep) = 0;
   /// Waits for an entry; nullopt if the deadline passes. Throws std::runtime_error if no rank can
   /// have written the entry; throws StoreLost if the store fails.

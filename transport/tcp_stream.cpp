@@ -113,8 +113,8 @@ void OutStream::end() noexcept {
 void OutStream::close() noexcept {
   const std::lock_guard lock(mutex_);
   end();
-  // This socket never receives, so the kernel delivers the bytes that it holds before it ends the
-  // connection. shut_down() ends it now, even if another process has the socket too.
+  // The kernel still delivers the bytes that it holds before it ends the connection, as this socket
+  // never receives. shut_down() ends it now, even if another process has the socket too.
   socket_.shut_down();
   socket_.close();
 }

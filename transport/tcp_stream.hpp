@@ -40,8 +40,8 @@ class OutStream {
     std::uint64_t waited = 0;  ///< number of puts that wait() has returned for
   };
 
-  /// Takes a non-blocking socket. Calls `wants_room`, with a lock held, if frames wait for room in
-  /// the kernel's buffer; continue_sending() must be called once there is some.
+  /// Takes a non-blocking socket. If frames wait for room in the kernel's buffer, `wants_room` is
+  /// called with a lock held; continue_sending() must be called once there is room.
   void connect(Socket socket, std::function<void()> wants_room);
   /// Starts a put; does not wait. `progress` must live until its puts have left, or forget() has
   /// returned. Throws WireClosed if the connection is over.
@@ -92,7 +92,7 @@ class InStream {
   /// Stops writing to the slot's memory. A partly received frame for it ends the connection.
   void withdraw(int slot) noexcept;
   /// Receives until one more put to `slot` is complete. Throws WireClosed if the connection is
-  /// over; std::runtime_error describes an invalid frame, which ends the connection.
+  /// over. An invalid frame ends the connection; std::runtime_error then describes it.
   void wait(int slot);
   /// Closes the connection and wakes a wait. After it returns, no window is written to.
   void close() noexcept;
@@ -103,7 +103,7 @@ class InStream {
     std::uint64_t puts = 0;  ///< number of complete puts that wait() has not returned for
   };
   /// Size of the staging buffer, into which many small puts, or the beginning of a large one, are
-  /// read at once and then copied. Larger: fewer reads of small puts, more copying of large ones.
+  /// read at once and then copied. A larger one means fewer reads of small puts, but more copying.
   static constexpr std::size_t kStagedBytes = 8 * 1024;
 
   bool take_put(int slot);
@@ -113,8 +113,8 @@ class InStream {
   void parse();
   void begin_frame();
   void end_frame();
-  /// Ends the connection; `fault` is reported by a wait that finds no earlier put. The caller holds
-  /// both mutexes.
+  /// Ends the connection. A wait that finds no earlier put reports `fault`. The caller holds both
+  /// mutexes.
   void end_with(std::string fault);
 
   std::mutex reading_;  ///< held while reading the connection and writing to windows

@@ -156,7 +156,7 @@ class TcpWire : public Wire {
     OutStream out;
     InStream in;
   };
-  /// Purposes of connections; collectives are numbered from kData + 1.
+  /// Purpose of a connection for puts; those of collectives count up from kData + 1.
   static constexpr std::uint32_t kData = 0;
 
   /// Address that the rank has published. Throws io::RunError if it is not an address.
@@ -171,7 +171,7 @@ class TcpWire : public Wire {
   std::mutex closing_;
   bool closed_ = false;
   std::shared_ptr<Gate> gate_;  ///< gate that accepts connections at present, if any
-  Rendezvous rendezvous_;       ///< made last: a rank at the rendezvous needs nothing more
+  Rendezvous rendezvous_;       ///< last: announces this rank, after which no constructor may fail
 };
 
 void TcpWire::connect() {

@@ -14,10 +14,9 @@ namespace hipress::transport {
 
 // A transport provides one-sided writes. A rank exposes memory to one peer as a *window* with a
 // number, its slot; the peer writes into the window through a *writer*. session.cpp and the files
-// that it uses build messages, credits, checks, failures and deadlines on these writes alone, once
-// for all transports.
+// that it uses build messages, credits, checks, failures and deadlines on these writes.
 
-/// The connection to or from one peer is over.
+/// Thrown if the connection to or from one peer is over.
 class WireClosed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -25,14 +24,14 @@ class WireClosed : public std::runtime_error {
 
 /// Memory of this rank that one peer may write to until the window is destroyed. While the wire is
 /// open, a window may be destroyed only if no put to it is pending, unless the wire
-/// takes_windows_back(). One thread at a time waits for windows of one peer: a wire may receive on
-/// that thread.
+/// takes_windows_back(). One thread at a time waits for windows of a peer, because a wire may
+/// receive on that thread.
 class Window {
  public:
   virtual ~Window() = default;
   /// Waits for the next completed put; returns once per put, in order. Throws WireClosed if the
-  /// peer's connection is over, even if completed puts have not been waited for: their bytes are in
-  /// place.
+  /// peer's connection is over, even if earlier completed puts were not waited for: their bytes are
+  /// in place.
   virtual void wait() = 0;
 };
 
@@ -43,8 +42,7 @@ class Writer {
   /// Starts to copy `bytes` bytes from `offset` in the writer's memory to `window_offset` in the
   /// window; does not wait. All puts to one peer complete there in the order of the calls, also
   /// those through different writers. The memory must not change until wait() has returned for this
-  /// put. The window must be exposed and large enough. Throws WireClosed if the connection is over;
-  /// the put did not happen then.
+  /// put. The window must be exposed and large enough. Throws WireClosed if the connection is over.
   virtual void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) = 0;
   /// Waits until the next put's bytes have left the memory; returns once per put. Throws WireClosed
   /// if the connection is over.
@@ -69,8 +67,8 @@ class Wire {
  public:
   virtual ~Wire() = default;
   /// Exposes memory as a window; open() opens a writer to such a window of a peer. Both may be
-  /// called before and after connect(). Slots are not negative; per peer, no two windows of one
-  /// slot are exposed at the same time.
+  /// called before and after connect(). Slots are not negative. No two windows of one peer have the
+  /// same slot at the same time.
   virtual std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) = 0;
   virtual std::unique_ptr<Writer> open(int peer, int slot, std::span<const std::byte> memory) = 0;
   /// Creates a collective. All ranks call this together, once they are connected.

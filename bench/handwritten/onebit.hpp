@@ -6,8 +6,8 @@ namespace hipress::bench::handwritten {
 
 using namespace kernels;
 
-/// One bit per element, v < 0; it decodes to the mean of the values of that sign.
-/// Seide et al., "1-bit stochastic gradient descent", 2014.
+/// One bit per element: v < 0. It decodes to the mean of the values with that sign. Seide et al.,
+/// "1-bit stochastic gradient descent", 2014.
 struct Onebit {
   static constexpr std::uint16_t kTag = 1;
   static constexpr int kMinPlanes = 1;

@@ -1,4 +1,4 @@
-// These programs are compiled for the processor of the build, and only run there.
+// These programs are compiled for the building processor, and may not run on others.
 #include "bench/handwritten/programs.hpp"
 
 #include "bench/handwritten/dgc.hpp"

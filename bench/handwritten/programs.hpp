@@ -7,8 +7,8 @@
 
 namespace hipress::bench::handwritten {
 
-/// Hand-written codec of that name for the same frame, with default parameters; null if there is
-/// none. Generated code is compared with it.
+/// Makes the hand-written codec of that name, with default parameters and the frame of the
+/// generated one, which is compared with it. Null if there is none.
 std::unique_ptr<kernels::Codec> make_codec(std::string_view name);
 
 }  // namespace hipress::bench::handwritten

@@ -6,9 +6,9 @@ namespace hipress::bench::handwritten {
 
 using namespace kernels;
 
-/// Stochastic rounding to 2^b levels between the slice's minimum and maximum, unbiased:
-/// code q = clamp(floor((v - min) / gap + u), 0, 2^b - 1), gap = (max - min) / (2^b - 1), decodes
-/// to min + q gap. After Wen et al., "TernGrad", 2017, in the form of CompLL's program.
+/// Unbiased stochastic rounding to 2^b levels between the slice's minimum and maximum: the code q =
+/// clamp(floor((v - min) / gap + u), 0, 2^b - 1), where gap = (max - min) / (2^b - 1), decodes to
+/// min + q gap. After Wen et al., "TernGrad", 2017, in the form of CompLL's program.
 struct Terngrad {
   static constexpr std::uint16_t kTag = 3;
   static constexpr int kMinPlanes = 1;
@@ -38,7 +38,7 @@ struct Terngrad {
     }
   };
   HIPRESS_LANES Measure measure(Pass<0>, const Scalars&, const DrawStream&) const { return {}; }
-  /// Adding 0 turns -0 into 0, so that the result does not depend on the order of equal values.
+  /// Adding 0 turns -0 into 0. The result then does not depend on the order of values.
   HIPRESS_LANES void conclude(Pass<0>, const Measure::Partial<double>& found,
                               Scalars& scalars) const {
     scalars.least = static_cast<float>(number<0>(found)) + 0.0f;
@@ -46,8 +46,8 @@ struct Terngrad {
   }
   HIPRESS_LANES Wire wire(const Scalars& scalars) const { return scalars; }
 
-  /// Codes values multiplied by a power of two. It is 1 unless max - min would overflow or the gap
-  /// would be denormal. Scaling small values up is exact, and scaling down loses less than 2^-149.
+  /// Codes values times `scale`, a power of two. It is 1 unless max - min would overflow or the gap
+  /// would be denormal. Scaling up is exact; scaling down changes a value by less than 2^-149.
   struct Coder {
     float scale, least, gap, top;
     DrawStream draws;
@@ -78,7 +78,7 @@ struct Terngrad {
       return static_cast<float>(least + code * gap);
     }
   };
-  /// Computed in double, in which max - min cannot overflow, and rounded once.
+  /// Levels are computed in double, where max - min cannot overflow, and rounded once.
   HIPRESS_LANES Levels levels(const Wire& wire, std::int64_t) const {
     return {wire.least, (double{wire.most} - double{wire.least}) / ((1 << bits) - 1)};
   }

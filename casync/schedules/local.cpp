@@ -113,8 +113,8 @@ constexpr ScheduleAlias kAliases[] = {{"diloco", "local(steps=100)"},
                                       {"localsgd", "local(steps=8)"}};
 }  // namespace
 
-/// Local updates: DiLoCo (Douillard et al., arXiv 2311.08105) with one fragment, Streaming DiLoCo
-/// (arXiv 2501.18512) with several. Every fragment is synchronised once in max(`steps`,
+/// Local updates. With one fragment this is DiLoCo (Douillard et al., arXiv 2311.08105), with
+/// several Streaming DiLoCo (arXiv 2501.18512). Every fragment is synchronised once in max(`steps`,
 /// `fragments` · `every`) steps.
 const ScheduleRow kLocal{
     .name = "local",

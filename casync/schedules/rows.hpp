@@ -2,7 +2,7 @@
 
 #include "casync/schedule.hpp"
 
-/// The rows of schedules(), a file each.
+/// The rows of schedules().
 namespace hipress::casync {
 
 extern const ScheduleRow kDdp;

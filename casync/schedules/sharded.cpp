@@ -54,10 +54,10 @@ constexpr std::array<ScheduleParameter, 5> kHsdpParameters = {
     kShardParameter, kReshardParameter, kPrefetchParameter, kInFlightParameter,
     kCommunicatorsParameter};
 
-/// Sharding from the last four of the values.
+/// Reads the sharding from the last four values.
 Sharding sharding_of(const ScheduleValues& values) {
   const auto first = values.end() - kFsdpParameters.size();
-  const std::int64_t reshard = first[0];  // a word's place, or a number
+  const std::int64_t reshard = first[0];  // index of a word, or a number
   return {.kept_among = static_cast<std::uint32_t>(reshard),
           .prefetch = static_cast<Prefetch>(first[1]),
           .in_flight = static_cast<std::uint32_t>(first[2]),
@@ -106,8 +106,9 @@ constexpr ScheduleAlias kHsdpAliases[] = {{"hybrid_shard", "hsdp"}, {"hybrid", "
 
 }  // namespace
 
-/// Fully sharded data parallel training, as PyTorch's FSDP2 orders it (torch/distributed/fsdp/
-/// _fully_shard); with prefetch=post and none as FSDP1 does.
+/// Fully sharded data parallel training. prefetch=pre is the order of PyTorch's FSDP2
+/// (torch/distributed/fsdp/_fully_shard). `post` and `none` are orders of FSDP1:
+/// backward_prefetch=BACKWARD_POST and None.
 const ScheduleRow kFsdp{
     .name = "fsdp",
     .help =
@@ -119,7 +120,7 @@ const ScheduleRow kFsdp{
     .sharded = true,
     .aliases = kFsdpAliases};
 
-/// Fully sharded training within groups of neighbours, between which gradients are averaged.
+/// Fully sharded training within groups of neighbours; gradients are averaged over groups.
 const ScheduleRow kHsdp{.name = "hsdp",
                         .help =
                             "parameters, gradients and the optimizer's state in shards over groups "

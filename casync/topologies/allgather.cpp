@@ -8,9 +8,9 @@
 namespace hipress::casync {
 namespace {
 
-/// Every node encodes its slice once, divided by N, and sends the message to all others. Once a
-/// node has the messages of all nodes, it decodes their sum, its own message included. All nodes
-/// add in the order of ranks, so all end with the same bits.
+/// Every node divides its slice by N, encodes it once, and sends the message to all others. Once a
+/// node has the messages of all nodes, it decodes their sum, which includes its own message. All
+/// nodes add in the order of ranks, so all end with the same bits.
 void expand(GraphBuilder& builder, const UnitWork& work) {
   const std::uint32_t nodes = builder.nodes();
   for (std::int64_t k = 0; k < work.partitions; k += partition_step(builder)) {
@@ -32,7 +32,7 @@ void expand(GraphBuilder& builder, const UnitWork& work) {
   }
 }
 
-/// An Encode and a Decode on every node, a Send and a Recv for every pair of nodes.
+/// An Encode and a Decode on every node, a Send and a Recv for every ordered pair of nodes.
 double tasks(double nodes, bool) { return 2 * nodes * nodes; }
 
 /// A Decode of N messages: the first overwrites, the others are added.
@@ -66,7 +66,7 @@ StepIds add_coarse(CoarsePattern& pattern, const CoarseCosts& costs, const StepI
 
 // -------------------------------------------------------------------------------- bound's terms
 
-/// A node cannot decode before the messages of all others have come through its port.
+/// Time until all other nodes' messages are through a node's port: it cannot decode earlier.
 double all_come(const SliceCosts& slice, const Wire& wire) {
   return slice.encode + wire.fan(slice) + wire.latency;
 }
@@ -75,8 +75,8 @@ double chain(const Slices& slices, const Wire& wire) {
   return all_come(slices.first, wire) + decode_all(slices.first, wire.nodes);
 }
 
-/// A node encodes all slices before its last one travels, and decodes all once the first messages
-/// of all others have come.
+/// Encoding first: a node sends its last slice after it has encoded all. Decoding last: a node
+/// decodes all slices after the first messages of all others have come.
 double piped(const Slices& slices, const Wire& wire) {
   const SliceCosts& least = slices.last;
   const double encoded =
@@ -100,7 +100,7 @@ Loads loads(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Messages that leave a host: every node's message goes to all nodes of other hosts.
+/// Mean number of messages that leave a host. A message goes to all nodes of other hosts.
 double crossings(std::span<const std::uint32_t> host) {
   std::map<std::uint32_t, double> nodes_on;
   for (const std::uint32_t of_node : host) ++nodes_on[of_node];

@@ -4,7 +4,7 @@ namespace hipress::casync {
 namespace {
 
 /// Adds one AllReduce per node. All start together, after a Join on node 0 that waits until the
-/// last node's gradient is complete. In half precision the task casts, too, unless the gradient is
+/// last node's gradient is complete. In half precision the task also casts, unless the gradient is
 /// stored in that type.
 void expand(GraphBuilder& builder, const UnitWork& work) {
   if (builder.nodes() == 1) return;

@@ -7,8 +7,8 @@
 namespace hipress::casync {
 namespace {
 
-/// Nodes are counted from the root. In round d = 1, 2, 4 …, each node i < d, which has the chunk,
-/// sends it to i + d: after ceil(log2 N) rounds all have it. The root alone encodes.
+/// Nodes are counted from the root. In round d = 1, 2, 4 …, each node i < d has the chunk and sends
+/// it to node i + d. After ceil(log2 N) rounds all nodes have it. Only the root encodes.
 void expand(GraphBuilder& builder, const UnitWork& work) {
   const std::uint32_t nodes = builder.nodes();
   if (nodes == 1) return;
@@ -33,9 +33,9 @@ double tasks_of_tree(double nodes, bool compressed) {
   return nodes > 1 ? 2 * (nodes - 1) + (compressed ? nodes : 0) : 0;
 }
 
-/// Lower bound: the larger of two terms. Either the root sends each chunk ceil(log2 N) times, and
-/// the last to arrive is decoded. Or the root encodes all chunks, and the last one takes
-/// ceil(log2 N) rounds, since each round at most doubles the nodes that have it.
+/// Lower bound: the larger of two terms. First, the root sends each chunk ceil(log2 N) times, and
+/// the last to arrive is decoded. Second, the root encodes all chunks, and the last one takes
+/// ceil(log2 N) rounds, since a round at most doubles the number of nodes that have it.
 double tree(const Slices& slices, const Wire& wire) {
   const auto rounds =
       static_cast<double>(std::bit_width(static_cast<std::uint32_t>(wire.nodes) - 1));

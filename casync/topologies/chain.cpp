@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::uint32_t kNext = 1;  // every message of a chain goes to the next node
 
-/// The chunk's N-1 hops along root, root+1, … mod N: every node forwards the received bytes, and
-/// decodes its copy meanwhile.
+/// Sends the chunk along root, root+1, … mod N, in N-1 hops. Every node forwards the received
+/// bytes, and decodes its copy meanwhile.
 void forward(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes) {
   TaskId message = work.ready[work.root];
   if (tasks.compressed()) message = tasks.encode(work.root, Role::kWorker, kNext, message);
@@ -35,9 +35,9 @@ double tasks_of_chain(double nodes, bool compressed) {
 
 // -------------------------------------------------------------------------------- bound's terms
 
-/// A flow shop whose stages are the root's codec, N-1 links and the last node's codec. Chunks
-/// follow one another through all stages; they are equal, except the last, which may be shorter.
-/// Exact if messages neither queue elsewhere nor slow each other down.
+/// Time of a flow shop whose stages are the root's codec, N-1 links and the last node's codec.
+/// Chunks pass through all stages one after the other. All have one length, except the last, which
+/// may be shorter. The time is exact if messages neither queue elsewhere nor slow each other down.
 double chain(const Slices& slices, const Wire& wire) {
   const double hops = wire.nodes - 1;
   const double hop = wire.hop(slices.first);
@@ -45,7 +45,7 @@ double chain(const Slices& slices, const Wire& wire) {
   const SliceCosts& last = slices.last;
   const double last_hop = wire.hop(last);
   const double latency = hops * wire.latency;
-  const auto before = static_cast<double>(slices.count - 1);  // the last chunk
+  const auto before = static_cast<double>(slices.count - 1);  // number of chunks before the last
   const double encoded = before * encode + last.encode;
   if (before == 0) return encoded + hops * last_hop + latency + last.decode;
   const double sent = encode + hops * hop + (before - 1) * std::max(encode, hop);

@@ -8,8 +8,8 @@
 namespace hipress::casync {
 namespace {
 
-/// Sums slices on the owner: its own, then those of ranks owner-1, owner-2, … mod N. This is the
-/// expected order of arrival, since node i sends to owners i+1, i+2, … The chain of tasks fixes the
+/// Sums slices on the owner: its own, then those of nodes owner-1, owner-2, … mod N. They should
+/// arrive in this order, since node i sends to owners i+1, i+2, … The chain of tasks fixes the
 /// order of the floating-point sum.
 TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
   const std::uint32_t server = tasks.node(owner);
@@ -46,11 +46,11 @@ constexpr Halves kHalves = {.reduce = reduce, .gather = gather};
 
 // ------------------------------------------------------------------------------- coarse pattern
 
-/// Maximum number of chunks of a phase of N-1 messages.
+/// Maximum number of chunks into which N-1 messages of a phase are pipelined.
 constexpr std::uint32_t kChunks = 4;
 
-/// Adds the coarse pattern. With K < N, only K nodes are servers at a time, so the busiest node
-/// takes longer than the mean.
+/// Adds the coarse pattern. With K < N, only K nodes are servers, so the busiest node's work is
+/// more than the mean.
 StepIds add_coarse(CoarsePattern& pattern, const CoarseCosts& costs, const StepIds& start) {
   const auto [nodes, share, message, encode, add, decode, latency] = costs;
   const double waves =
@@ -101,8 +101,8 @@ double chain(const Slices& slices, const Wire& wire) {
   return gathered(slices.first, wire) + spread_encoded(slices.first, wire);
 }
 
-/// A node encodes all slices, one by one, before its last one travels. It decodes all slices, one
-/// by one, after the first has arrived.
+/// Encoding first: a node sends its last slice after it has encoded all slices that it does not
+/// own. Decoding last: it decodes all slices that it does not own after the first has arrived.
 double piped(const Slices& slices, const Wire& wire) {
   const double others = std::floor(static_cast<double>(slices.count) / wire.nodes);
   const double encodes = std::max(0.0, slices.total.encode - others * slices.first.encode);
@@ -137,7 +137,7 @@ Loads loads(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Messages between the server and the nodes on other hosts.
+/// Mean over hosts of messages between hosts, if the server is on the host with most nodes.
 double crossings(std::span<const std::uint32_t> host) {
   std::map<std::uint32_t, double> nodes_on;
   double most = 0;

@@ -8,8 +8,8 @@
 namespace hipress::casync {
 namespace {
 
-/// The partial sum's N-1 hops, which end at the owner. Each node adds its own slice to the received
-/// sum and passes it on.
+/// Sends the partial sum in N-1 hops that end at the owner. Each node adds its own slice to the
+/// received sum and passes it on.
 TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
   const TaskFlags own = tasks.divide_first() ? kDivideOwn : kNoFlags;
   TaskId sum = work.ready[tasks.node(owner + 1)];
@@ -28,7 +28,7 @@ TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, b
   return sum;
 }
 
-/// Passes the owner's message on unchanged, in N-1 hops.
+/// Passes the owner's message on from node to node unchanged, in N-1 hops.
 void gather(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags) {
   TaskId message = ready;
   if (tasks.compressed()) {
@@ -50,7 +50,7 @@ constexpr Halves kHalves = {
 
 // ------------------------------------------------------------------------------- coarse pattern
 
-/// Maximum number of chunks of a phase of N-1 hops.
+/// Maximum number of chunks into which the N-1 hops of a phase are divided.
 constexpr std::uint32_t kChunks = 6;
 
 void add_lane(CoarsePattern& pattern, const CoarseCosts& costs, double share, const StepIds& start,
@@ -115,7 +115,8 @@ double chain_of_last(const SliceCosts& slice, const Wire& wire) {
   return slice.add + slice.encode + spread(slice, wire);
 }
 
-/// Each partition saves its first node one message and one addition, and its owner one message.
+/// Per partition, a node has two messages and an addition. Its first node saves one of each, and
+/// its owner one message.
 Loads loads(const Slices& slices, const Wire& wire) {
   const double fewer = std::ceil(static_cast<double>(slices.count) / wire.nodes);
   Loads loads = mean_loads_of_messages(slices, wire);
@@ -127,7 +128,7 @@ Loads loads(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Messages between neighbours on different hosts: each of the ring's links but one carries two.
+/// Mean over hosts of messages between hosts. Each link of the ring but one carries two.
 double crossings(std::span<const std::uint32_t> host) {
   double steps = 0;
   for (std::size_t node = 0; node < host.size(); ++node) {

@@ -2,7 +2,7 @@
 
 #include "casync/topology.hpp"
 
-/// The rows of topologies(), a file each.
+/// The rows of topologies(). Each is defined in a file of its topology.
 namespace hipress::casync {
 
 extern const Topology kPs;
@@ -18,7 +18,7 @@ extern const Topology kDirectReduceScatter;
 extern const Topology kDirectGather;
 extern const Topology kTwoLevelReduceScatter;
 
-/// Mean load per node of the tasks in tasks_of_messages(), for ps and ring.
+/// Mean load per node of the tasks that tasks_of_messages() counts, for ps and ring.
 inline Loads mean_loads_of_messages(const Slices& slices, const Wire& wire) {
   const double others = (wire.nodes - 1) / wire.nodes;
   Loads loads;
@@ -27,8 +27,8 @@ inline Loads mean_loads_of_messages(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Number of tasks per partition of ps and ring: 2(N-1) Sends and Recvs and N-1 additions; if
-/// compressed, N Encodes and N Decodes more.
+/// Number of tasks per partition of ps and ring: 2(N-1) Sends, 2(N-1) Recvs and N-1 additions.
+/// Compressed partitions also have N Encodes and N Decodes.
 inline double tasks_of_messages(double nodes, bool compressed) {
   return 5 * (nodes - 1) + (compressed ? 2 * nodes : 0);
 }

@@ -10,12 +10,12 @@ namespace hipress::casync {
 namespace {
 
 /// One cycle of van de Geijn's broadcast of N pieces, each with a home node. The root sends each
-/// piece to its home, the farthest node's first. Then each piece travels around the ring, from its
-/// home to the node before it, but not into the root, which has all pieces.
+/// piece to its home, in the order of distance, the farthest first. Then each piece travels around
+/// the ring, from its home to the node before it. The root, which has all pieces, receives none.
 ///
-/// The root's messages are chained. After the scatter it sends into the ring, first its own piece,
-/// then pieces N-1, N-2, … 2, in the order in which a ring would bring them. So no two nodes send
-/// to a third at once, and a cycle takes the time of 2(N-1) messages of one piece.
+/// The root's messages are chained. After the scatter it sends into the ring its own piece, then
+/// those of homes N-1, N-2, … 2 from the root, in a ring's order. So no two nodes send to a third
+/// at once, and a cycle takes the time of 2(N-1) messages of one piece.
 class Cycle {
  public:
   Cycle(GraphBuilder& builder, const UnitWork& work, std::int64_t first, TaskId& last_sent)
@@ -53,7 +53,7 @@ class Cycle {
   }
 
  private:
-  /// The place of a piece's home, counted from the root.
+  /// The home of a piece, counted from the root.
   std::uint32_t home_of(std::uint32_t piece) const { return nodes_ - 1 - piece; }
   std::uint32_t node(std::uint32_t place) const { return (work_.root + place) % nodes_; }
 
@@ -65,7 +65,7 @@ class Cycle {
     return arrival;
   }
 
-  /// Adds a piece's hops from the root to the node before the piece's home.
+  /// Sends a piece around the ring from the root to the node before its home.
   void go_around(std::uint32_t piece, TaskId message) {
     const std::uint32_t end = home_of(piece) > 0 ? home_of(piece) : nodes_;
     TaskId passed = send_from_root(piece, 1, message);
@@ -93,8 +93,8 @@ double tasks_of_pieces(double nodes, bool compressed) {
   return nodes > 1 ? 2 * (nodes - 1) + (compressed ? nodes : 0) : 0;
 }
 
-/// Load of the root's egress. In each cycle of N pieces, the root sends N-2 pieces twice and two
-/// pieces once.
+/// Load of the root's egress. In each cycle of N pieces it sends N-2 pieces twice and two pieces
+/// once.
 double ports_of_root(const Slices& slices, const Wire& wire) {
   const double cycles = std::floor(static_cast<double>(slices.count) / wire.nodes);
   const double once = slices.total.port;

@@ -4,7 +4,7 @@
 namespace hipress::casync {
 namespace {
 
-/// Sums the slices of the `host`-th group of `within` neighbours on its node number `place`.
+/// Sums the slices of a group of `within` neighbours, the `host`-th one, on its `place`-th node.
 TaskId sum_within(PartitionTasks& tasks, const UnitWork& work, std::int64_t host,
                   std::int64_t place) {
   const std::int64_t within = work.within;
@@ -19,8 +19,8 @@ TaskId sum_within(PartitionTasks& tasks, const UnitWork& work, std::int64_t host
   return sum;
 }
 
-/// Adds the sums of all groups on the owner. Each other group's sum comes from the node that has
-/// the owner's place in that group.
+/// Adds up the sums of all groups on the owner. Another group's sum comes from the node with the
+/// owner's place in that group.
 TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
   const std::int64_t within = work.within;
   const std::int64_t hosts = tasks.nodes() / within;
@@ -44,7 +44,7 @@ constexpr Halves kHalves = {.reduce = reduce, .gather = nullptr};
 
 }  // namespace
 
-/// ZeRO++'s qgZ (arXiv 2306.10209): encoded twice, however many nodes there are.
+/// ZeRO++'s qgZ (arXiv 2306.10209): values are encoded twice, whatever the number of nodes.
 const Topology kTwoLevelReduceScatter = {
     .name = "two_level_reduce_scatter",
     .help = "neighbours add up their parts, then send the sums to other groups",

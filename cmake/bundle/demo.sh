@@ -1,7 +1,7 @@
 #!/bin/sh
-# The main job on this machine, with nothing but the bundle and a POSIX shell: measures codecs and links, plans, and
-# really synchronises a model's gradients between ranks of this machine, prediction beside measurement. Exit status 1
-# if a tool fails or a gradient does not verify.
+# Runs the main job on this machine, with nothing but the bundle and a POSIX shell: measures codecs and links, plans, synchronises a
+# model's gradients between ranks of this machine, and prints predicted beside measured times. Exit status 1 if a tool fails or a
+# gradient does not verify.
 #   hipress-demo [--model vgg19] [--nnodes 4] [--iterations 3] [--output hipress-demo.out]
 set -eu
 tools=$(dirname "$(readlink -f "$0")")
@@ -20,13 +20,13 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 algorithm=onebit
-# Gradients of GiBs in huge pages, when measuring codecs as when replaying.
+# Large gradients lie in huge pages, both while codecs are measured and in replays.
 export GLIBC_TUNABLES="${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}"
 
-# field NAME JSON: the value of a number or truth value.
+# field NAME JSON: prints the value of a number or truth value.
 field() { printf '%s\n' "$2" | sed "s/.*\"$1\":\([^,}]*\).*/\1/"; }
 
-# run_case TOPOLOGY PLAN_NAME PLAN: one row.
+# run_case TOPOLOGY PLAN_NAME PLAN: replays a plan and prints its row.
 run_case() {
   report=$("$tools/hipress-exec" --input "$model" --plan "$3" --topology "$1" --nnodes "$nnodes" --algorithm $algorithm \
     --profile "$output/profile.yaml" --iterations "$iterations" --json)

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs the program of the bundle that this file is named after, with the bundle's libraries. Of what the machine may
-# have itself, the machine's is preferred, since its drivers belong to it: its C library where it is new enough, and
-# its libibverbs, which NCCL loads too.
+# Runs the bundle's program with this file's name, with the bundle's libraries. Two libraries of the machine take precedence,
+# because its drivers are made for them: its C library if that is new enough, and its libibverbs, which NCCL loads, too.
 self=$(readlink -f "$0") || exit 1
 root=${self%/*/*}
 libraries=$root/lib/hipress
@@ -9,7 +8,7 @@ program=$root/libexec/hipress/${self##*/}
 others=${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export HIPRESS_DATA="${HIPRESS_DATA:-$root/share/hipress}"
 
-# fits LOADER FOLDERS: the program finds all its libraries there, in versions that fit each other.
+# fits LOADER FOLDERS: succeeds if the program finds all its libraries there, in versions that fit each other.
 fits() {
   [ -x "$1" ] && found=$("$1" --library-path "$2$others" --list "$program" 2>&1) || return 1
   case $found in *"not found"*) return 1 ;; esac

@@ -38,10 +38,10 @@ namespace hipress::kernels {
 /// toolkit.
 enum class Device : std::uint8_t { kCpu, kCuda };
 
-/// One slice: to decode from one message, or to add several decoded messages to.
+/// A slice, and the messages to decode: one that overwrites the slice, or several to add to it.
 struct DecodeItem {
   std::span<const std::byte* const> messages;   ///< 16-byte aligned; exactly one when overwriting
-  std::span<const std::int64_t> message_bytes;  ///< their lengths, checked against the format
+  std::span<const std::int64_t> message_bytes;  ///< lengths of the messages, checked
   std::int64_t elements = 0;
   void* values = nullptr;  ///< `elements` numbers of `type`
   ValueType type = ValueType::kFloat32;
@@ -52,15 +52,15 @@ struct DecodeItem {
 
 /// Properties of a codec that do not depend on its parameters' values.
 struct CodecTraits {
-  bool half_precision = false;  ///< fp16, bf16: topologies divide before they add
-  /// Element type of a message, with half_precision: messages can be added as arrays of this type.
+  bool half_precision = false;  ///< cast to fp16 or bf16; topologies divide before they add
+  /// With half_precision, the element type of messages, which can be added as arrays.
   ValueType message_values = ValueType::kFloat32;
-  int state_arrays = 0;         ///< arrays in State per role, with error feedback on
+  int state_arrays = 0;         ///< arrays in a State, with error feedback on
   bool error_feedback = false;  ///< on by default
   bool sparse = false;          ///< messages are entries: indices and values
   bool varies = false;          ///< message length depends on the data
-  /// Messages are factors: the mean of all nodes' messages is the message of the mean. No node on
-  /// the way encodes or decodes, and encode() and decode() are never called.
+  /// Messages are factors: the mean of all nodes' messages is the message of the mean. Nodes that
+  /// pass messages on add them without decoding; encode() and decode() are never called.
   bool additive = false;
   int stages = 1;  ///< messages per gradient; each may depend on the means of earlier ones
   /// Applies optimizer logic, such as momentum, to a node's own gradient. The decoded result is
@@ -75,8 +75,8 @@ struct CodecTraits {
 ///
 /// A codec has one or more stages, usually one. encode_stage() makes the message of a stage;
 /// decode_stages() makes the gradient from the messages of all stages. A codec whose messages are
-/// not additive has one stage: encode() and decode() of the whole gradient. Nodes on the way also
-/// call them for slices of the gradient.
+/// not additive has one stage, encode() and decode() of the whole gradient. Where a gradient
+/// travels in slices, nodes call encode() and decode() for each slice.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -124,11 +124,11 @@ class Codec {
 /// Size in bytes of the arrays that a codec keeps for a gradient of this shape.
 std::int64_t state_bytes(const Codec& codec, Shape shape);
 
-/// Computes x = (x / own_divisor + y1 + y2 + …) / sum_divisor in fp32, as the task Merge does.
+/// Computes x = (x / own_divisor + y1 + y2 + …) / sum_divisor in fp32; x are `values`, y `others`.
 void merge(std::span<const float* const> others, std::int64_t elements, float* values,
            float own_divisor, float sum_divisor);
 
-/// Merges x and all y of `type` likewise. The result is rounded once, at the end.
+/// Merges arrays of `type` likewise. The result is rounded once, at the end.
 void merge(std::span<const void* const> others, std::int64_t elements, void* values, ValueType type,
            float own_divisor, float sum_divisor);
 
@@ -143,14 +143,14 @@ struct Parameter {
   std::vector<std::string_view> names = {};
 };
 
-/// Minimal memory traffic, in bytes per fp32 element: what any hardware must read and write once.
-/// Also the number of kernels that a GPU launches for it, one after the other.
+/// Minimal memory traffic, in bytes per fp32 element, if everything is read and written once. Also
+/// the number of kernels that a GPU launches one after the other.
 struct Traffic {
   double encode = 0;
   double decode = 0;
   double decode_add = 0;
   int encode_kernels = 1;
-  int decode_kernels = 1;  ///< number for a decode, and for a decode-and-add
+  int decode_kernels = 1;  ///< for a decode, and for a decode-and-add
 };
 
 /// One row per algorithm: drives command lines, documentation, tests and benchmarks.
@@ -201,9 +201,9 @@ inline constexpr double kCompileTimeout_s = 120;
 
 /// Makes the codec for "tbq", "tbq(tau=0.25)" or a CompLL program, "path/mine.pse(x=1)". A program
 /// is compiled unless it was compiled before; user/algorithm.hpp and user/algorithm_cuda.hpp list
-/// the errors. Its code runs as this user: a caller that takes the text from a file asks
-/// plans/trust.hpp first. Throws std::invalid_argument if the text does not fit or has control
-/// characters; the message lists the algorithms, or the parameters with their ranges.
+/// the errors. The code runs with this user's rights, so a caller that takes the text from a file
+/// must check it with plans/trust.hpp first. Throws std::invalid_argument for an invalid text, with
+/// a message that lists the algorithms, or the parameters with their ranges.
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu,
                                   double compile_timeout_s = kCompileTimeout_s);
 

@@ -23,7 +23,7 @@ struct DrawKey {
   std::uint64_t step = 0;  ///< iteration
   std::uint32_t node = 0;
   std::uint32_t gradient = 0;
-  std::uint32_t role = 0;          ///< worker, server, hop
+  std::uint32_t role = 0;          ///< role of the node in this encode: worker, server or hop
   std::int64_t first_element = 0;  ///< global index of the slice's element 0
 };
 
@@ -36,8 +36,8 @@ struct Deferred {
 };
 
 /// Per-element state that an algorithm keeps between steps at one (gradient, role), such as an
-/// error-feedback residual or momentum: `count` fp32 arrays of the slice's length. Array i starts
-/// at data + i * stride.
+/// error-feedback residual or momentum: fp32 arrays of the slice's length. Array i starts at
+/// data + i * stride.
 struct State {
   float* data = nullptr;  ///< null if the algorithm keeps none, or if it is switched off
   std::int64_t stride = 0;

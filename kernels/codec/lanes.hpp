@@ -33,7 +33,7 @@ struct Lanes<float> {
   using M = bool;
 };
 
-/// Double precision is used one lane at a time, with 64-bit counters.
+/// Double precision is used one lane at a time; its unsigned lanes are 64-bit counters.
 template <>
 struct Lanes<double> {
   static constexpr int kWidth = 1;
@@ -84,13 +84,12 @@ HIPRESS_LANES bool opposite(bool condition) { return !condition; }
 template <class F>
 requires(Lanes<F>::kWidth == 1) HIPRESS_LANES bool every(bool condition) { return condition; }
 
-/// Absolute value.
 HIPRESS_LANES float magnitude(float value) { return as_float(as_bits(value) & 0x7fffffffu); }
 HIPRESS_LANES float rounded_down(float value) { return __builtin_floorf(value); }
 HIPRESS_LANES float square_root(float value) { return __builtin_sqrtf(value); }
 
-/// Computes a + b * c for an exact product b * c, so that fused and separate steps give the same
-/// bits.
+/// Computes a + b * c, fused where available. Requires that b * c is exact, so that a fused
+/// operation gives the same bits.
 HIPRESS_LANES float plus_scaled(float a, float b, float c) { return a + b * c; }
 
 /// Copies a value to all lanes. Subtracting 0 changes no number; adding 0 would change -0.
@@ -269,7 +268,7 @@ HIPRESS_LANES MaskVector mask_of_bits(std::uint32_t bits) { return static_cast<M
 /// Non-temporal store, past the caches, for large results not read again soon. `to` must be aligned
 /// to the vector.
 HIPRESS_LANES void stream(float* to, FloatVector value) { _mm512_stream_ps(to, (__m512)value); }
-/// Stores the chosen lanes of values and numbers contiguously; whole vectors are written.
+/// Stores the chosen lanes contiguously. Both outputs need room for a whole vector.
 HIPRESS_LANES void store_chosen(std::uint32_t chosen, FloatVector values, float* to_values,
                                 UnsignedVector numbers, std::uint32_t* to_numbers) {
   const auto mask = static_cast<__mmask16>(chosen);
@@ -371,9 +370,9 @@ HIPRESS_LANES void finish_streaming() {
 
 #endif  // __CUDACC__
 
-/// Divisor of values. A power of two becomes a multiplication by its reciprocal, which gives the
-/// same bits, since both operations round the same exact result, and is faster. An encode that
-/// divides by three takes 10 to 36 % longer than one that does not divide; by two, at most 10 %.
+/// Divisor of values. Instead of dividing by a power of two, it multiplies by the reciprocal. That
+/// is faster and gives the same bits, since both operations round the same exact result. An encode
+/// that divides by 3 takes 10 to 36 % longer than one that does not divide; by 2, at most 10 %.
 struct Divisor {
   float by = 1;
   float factor = 1;  ///< 1 / by, if exact

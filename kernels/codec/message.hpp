@@ -7,9 +7,9 @@
 /// Layout of a quantiser's codes in a message: bit planes.
 ///
 /// A word is 32 consecutive elements. Its codes of P bits are stored as P consecutive unsigned
-/// 32-bit numbers: bit l of number p is bit p of the code of element l. A plane takes one
-/// comparison and one instruction that packs the result into a bit per lane, on CPUs and on GPUs.
-/// The bits past the last element are 0.
+/// 32-bit numbers: bit l of number p is bit p of the code of element l. The bits past the last
+/// element are 0. CPUs and GPUs make a plane with one comparison, and one instruction that packs
+/// its result into a bit per lane.
 namespace hipress::kernels {
 
 inline constexpr int kWordElements = 32;

@@ -24,9 +24,9 @@ inline std::int64_t elements_of(Shape shape) {
 struct Stage {
   std::int64_t bytes = 0;  ///< upper bound of the message's size
   ValueType values = ValueType::kFloat32;
-  /// The mean of all nodes' messages is the message of the mean. It travels as raw values do,
-  /// through any averaging collective, and no node on the way encodes or decodes. Such a message is
-  /// called a factor.
+  /// The mean of all nodes' messages is the message of the mean. It travels like raw values,
+  /// through any averaging collective, and no node decodes or encodes it on the way. Such a message
+  /// is called a factor.
   bool additive = false;
   int rank = 0;  ///< columns of the factor; 0 if it is not a matrix
 };

@@ -31,7 +31,7 @@ constexpr std::string_view kEnd = "HPSTATE.";
 constexpr std::uint32_t kByteOrderMark = 0x01020304;
 constexpr std::uint32_t kLongestName = 1 << 16;
 
-/// 64-bit checksum of bytes added in pieces; the boundaries of the pieces matter. Each step is a
+/// 64-bit checksum of bytes added in pieces; it depends on the pieces' boundaries. Each step is a
 /// bijection of the sum so far, so a single wrong word always changes the result; other damage goes
 /// unnoticed with probability 2^-64.
 class Checksum {
@@ -345,7 +345,7 @@ void StateStore::restore(const std::string& path) {
     if (!states.contains(key)) refuse_missing(key, ours);
   }
   for (auto& [key, ours] : states_) {
-    settle(ours);  // drop what is still to be subtracted: the data are overwritten
+    settle(ours);  // nothing may still be subtracted from the data, which are overwritten
     const std::vector<float>& values = states.find(key)->second.data;
     std::copy(values.begin(), values.end(), ours.data.begin());
   }

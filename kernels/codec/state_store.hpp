@@ -39,9 +39,9 @@ class StateStore {
   State slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
                  std::int64_t elements, std::int64_t first_element, std::int64_t slice_elements);
 
-  /// Sum of squares of a gradient's last array under a role, which is its residual if the
-  /// algorithm has one (dgc: velocity, pending). Half-computed residuals are settled first.
-  /// Negative if there is no such entry.
+  /// Sum of squares of the last array of this (gradient, role). With built-in algorithms it is the
+  /// residual or, with dgc, the unsent values. Half-computed residuals are settled first. Negative
+  /// if there is no such entry.
   double squared_norm(std::string_view gradient, std::uint32_t role);
 
   /// Size of all arrays, in bytes.

@@ -98,7 +98,6 @@ struct Function {
   Place place;
 };
 
-/// Functions of one source.
 struct File {
   std::vector<Function> functions;
 };

@@ -10,8 +10,7 @@
 
 #include "kernels/compll/program.hpp"
 
-/// C++ code for values: names, and code for scalars of a slice, for lanes, and for one element at a
-/// time.
+/// Makes C++ code of values: of scalars of a slice, of numbers on lanes, and of single operations.
 namespace hipress::compll {
 
 /// C++ literal of a number, exact.
@@ -37,11 +36,11 @@ class Names {
   std::string make(const std::string& wish, NodeId id);
 
  private:
-  std::map<std::string, int> used_;  ///< number of requests per wish
+  std::map<std::string, int> used_;  ///< number of requests per name
 };
 
-/// All values that `roots` depend on, arguments before their users. Does not go beyond values for
-/// which `stop` holds.
+/// `roots` and all values that they depend on, arguments before their users. Does not follow the
+/// arguments of values for which `stop` is true.
 template <class Stop>
 std::set<NodeId> needed_for(const Values& values, const std::vector<NodeId>& roots, Stop stop) {
   std::set<NodeId> needed;

@@ -152,7 +152,7 @@ Thing Elaborator::size(const Expression& expression) {
 }
 
 Thing Elaborator::evaluate_array(const Expression& expression) {
-  // Inside a lambda an array's name is its current element, but its size is available.
+  // Inside a lambda, an array's name means its current element, except where the array is needed.
   const Thing thing = expression.kind == ExpressionKind::kName
                           ? read(find(expression.name, expression.place), expression.place)
                           : evaluate(expression);

@@ -1,4 +1,4 @@
-// Limits of a quantiser's element code on lanes.
+// Checks whether lanes can run a quantiser's element code.
 
 #include <fmt/format.h>
 
@@ -92,7 +92,7 @@ std::string Elaborator::lanes_lack(NodeId id) const {
       return lacks("turn all bits of an int", "use ^ with a mask, as c ^ 255");
     case Op::kShiftLeft:
     case Op::kShiftRight:
-      // All lanes are shifted by the same number.
+      // Lanes can only be shifted by the same number.
       if (values.per_element(b)) {
         return lacks("shift by a number of its own", "shift by a constant or a parameter");
       }

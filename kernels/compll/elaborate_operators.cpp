@@ -73,7 +73,7 @@ NodeId Elaborator::at(const Thing& array, NodeId index) {
   if (!values().per_element(array.node)) return array.node;
   const Node& by = values()[index];
   if (by.op == Op::kIndex && by.domain == array.domain) return array.node;
-  // An index that a selection kept is as good as the index itself.
+  // An index kept by a selection of this array's elements: the selection can keep the element, too.
   const Node& plain = by.op == Op::kToBits ? values()[by.arguments[0]] : by;
   if (plain.op == Op::kKept) {
     const Domain& chosen = program_.domains[static_cast<std::size_t>(plain.domain)];
@@ -264,7 +264,7 @@ Thing Elaborator::sample(const Expression& call) {
   Thing from = array(*call.operands[0]);
   const NodeId count = whole_number(*call.operands[1]);
   be_general(call.place, "it samples");
-  // One random element of each of the array's `count` parts.
+  // Takes one random element of each of `count` parts of the array.
   const int over = domain({.kind = DomainKind::kRange, .node = count, .kept = {}});
   const NodeId i = values().element(Op::kIndex, ScalarKind::kInt, 0, over);
   const NodeId one = values().integer(1), size = length(from.domain);

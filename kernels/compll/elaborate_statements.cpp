@@ -23,8 +23,7 @@ constexpr std::size_t kMaxParts = 16;
 void Elaborator::run(const ast::Block& block, Flow& flow) {
   const std::size_t known = variables_.size();
   for (const Statement& statement : block) run(statement, flow);
-  // Names end with their block. The program's own scope keeps them, because nothing outside sees
-  // them.
+  // Variables end with their block, except in the program's own scope.
   if (scope_ != Scope::kProgram) variables_.resize(std::max(known, floor_));
 }
 

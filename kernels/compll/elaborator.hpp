@@ -60,7 +60,7 @@ struct Variable {
   Type type;
   Thing value;
   Place place;
-  std::size_t function = 0;  ///< call that it belongs to; lambdas of other calls do not see it
+  std::size_t function = 0;  ///< its function call; lambdas of other calls do not see it
 };
 
 /// Result of executing statements, besides variables.
@@ -178,7 +178,7 @@ class Elaborator {
   /// Makes one array of a message.
   Part part(const Thing& array, const Expression& operand);
 
-  /// True if the message can still be one code per element; the code then becomes the encoder's.
+  /// True if `part` can be a quantiser's code per element. Otherwise, calls be_general().
   bool take_code(const Part& part, const Expression& operand);
 
   /// Checks that a code has 1 to 8 bits, and at most `most`. If the number of bits is a parameter,
@@ -268,7 +268,7 @@ class Elaborator {
 
   Thing sort(const Expression& call);
 
-  /// True if an order is x > y, false if it is x < y.
+  /// True if an order's lambda computes x > y, false if it computes x < y; throws otherwise.
   bool is_descending(const Expression& operand, const Thing& from);
 
   Thing sample(const Expression& call);
@@ -290,13 +290,11 @@ class Elaborator {
   /// Adds a domain, or returns an equal one.
   int domain(const Domain& made);
 
-  /// Value of the source for a filtered domain's elements.
+  /// `value`, a value of the source's elements, for the elements that `domain` selects of them.
   NodeId kept(int domain, NodeId value);
 
-  /// Element of an array at an index.
   NodeId at(const Thing& array, NodeId index);
 
-  /// Number of elements of a domain.
   NodeId length(int domain);
 
   /// Evaluates an operand that must be a scalar int.
@@ -305,7 +303,7 @@ class Elaborator {
   /// Evaluates an operand that must be an array of ints.
   Thing indices(const Expression& operand);
 
-  /// Makes the program an array program instead of a quantiser; keeps the first reason.
+  /// Makes the program an array program instead of a quantiser; keeps the first call's reason.
   void be_general(const Place& place, const std::string& why);
 
   /// Throws the error for a construct that a program with blocks cannot contain.
@@ -321,7 +319,7 @@ class Elaborator {
   NodeId add(const Reduction& reduction);
 
   /// Checks the element code of a quantiser: it may read elements, not their indices. Anything else
-  /// makes the program general. The reason names the first expression that lanes cannot compute, at
+  /// makes it an array program. The reason names the first expression that lanes cannot compute, at
   /// its own place if known, else at `place`.
   void expect_element_code(NodeId node, const Place& place);
 
@@ -366,7 +364,7 @@ class Elaborator {
   /// Makes the message of a program with blocks: numbers per block, then a code per element.
   void take_blocks(const std::vector<const Expression*>& arrays);
 
-  /// Checks the rules for a whole program with blocks.
+  /// Checks the rules that hold for a program with blocks as a whole.
   void check_blocks();
 
   /// True if `value` depends on a leaf of kind `leaf`.
@@ -425,7 +423,7 @@ class Elaborator {
   std::size_t function_ = 0, functions_ = 0;
   Captures captures_ = Captures::kNone;
   int domain_ = 0;                ///< domain that the current lambda runs over
-  std::map<int, int> extracted_;  ///< the decoder's domain per domain of the encoder
+  std::map<int, int> extracted_;  ///< by domain of the encoder: the decoder's domain
   const Type* result_type_ = nullptr;
   NodeId unrotated_ = -1;  ///< decoder: argument of hadamard
   int steps_ = 0, calls_ = 0;

@@ -12,14 +12,14 @@ namespace hipress::compll {
 /// without a decoder, the code encodes and refuses every message. Throws std::length_error for a
 /// program that would take the C++ compiler minutes.
 ///
-/// Only identifiers of the program's text reach the code, each with a prefix that no other name
+/// Of the program's text, only identifiers reach the code, each with a prefix that no other name
 /// has: `parameter_`, `v_` or `hipress_`. The struct's name is derived from `sources`.
 ///
-/// The code is of one of four kinds, the first that fits:
-///   quantiser of blocks  kernels/frames/block_quantizer.hpp: numbers per block, a code per element
-///   quantiser  kernels/frames/quantizer.hpp: one code per element
-///   sparsifier   kernels/frames/sparsifier.hpp: indices and values of the largest elements
-///   arrays     kernels/frames/array_program.hpp: anything else, one loop per array
+/// The code is of one of four kinds, the first that fits (headers are in kernels/frames/):
+///   block quantiser  block_quantizer.hpp: numbers per block, a code per element
+///   quantiser        quantizer.hpp: one code per element
+///   sparsifier       sparsifier.hpp: indices and values of the largest elements
+///   arrays           array_program.hpp: anything else, one loop per array
 /// All kinds compile as C++; all except arrays also compile as CUDA.
 std::string emit(const Program& program, const io::Digest& sources);
 

@@ -17,8 +17,8 @@ namespace {
 constexpr int kMaxLines = 20000;
 
 /// Statements that compute values of an encoder or decoder, each array in its own loop. A value's
-/// id is larger than those of its dependencies, through any table of the program, so computing in
-/// order of ids is sound.
+/// id is larger than the ids of all values that it depends on, also through the program's tables
+/// (domains, reductions …), so values are computed in the order of their ids.
 class Statements {
  public:
   enum class Side : std::uint8_t { kEncoder, kDecoder };
@@ -33,7 +33,7 @@ class Statements {
       prepare(node);
       if (values_.per_element(id)) continue;
       if (node.arguments[0] >= 0) {
-        // A unique prefix: names of the program, the frame and its functions differ.
+        // No name of the program, the frame or its functions has this prefix.
         const std::string name = "s_" + names_.make(node.name, id);
         text_ += fmt::format("    const {} {} = {};\n", cpp_type(node.kind), name, scalar(node));
         scalars_[id] = name;
@@ -339,7 +339,7 @@ class Statements {
     return made.values.at(root);
   }
 
-  /// A scalar in element code: floats in fp32.
+  /// Code of a scalar that the code of an element uses. There, floats are fp32.
   std::string captured(NodeId id) const {
     const Node& node = values_[id];
     if (node.op == Op::kReal) return literal(node.real, true);

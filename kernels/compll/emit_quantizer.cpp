@@ -131,7 +131,7 @@ class QuantizerEmitter : Emitter {
     return !(values_.is_constant(reduction.initial) && initial.integer == 0 && initial.real == 0);
   }
 
-  /// Adding 0 turns -0 into 0, so that the order of equal elements does not show.
+  /// Code of a reduction's result. Adding 0 turns -0 into 0: the order of zeros must not matter.
   std::string concluded(std::size_t number, std::size_t k, const ScalarCode& first) const {
     const Reduction& reduction = encoder_.reductions[number];
     const std::string initial = adds_initial(number) ? first.text(reduction.initial) : "";

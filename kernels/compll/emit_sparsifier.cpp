@@ -10,7 +10,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Next state of an element; `cleared` if it is 0 where an entry is sent.
+/// Next state of an element; `cleared` is true if it becomes 0 where an entry is sent.
 struct NextState {
   NodeId value;
   bool cleared;
@@ -48,7 +48,7 @@ class SparsifierMatch {
       if (next.value == made.entry) made.score = static_cast<int>(i);
       made.states.push_back(next);
     }
-    // The entry must still be available once states are updated; a residual holds the gradient.
+    // The frame reads entries again after updating the states, from a state or from the residual.
     if (encoder.error_feedback) {
       if (values_[made.entry].op != Op::kGradient) return {};
       made.score = -1;

@@ -27,17 +27,17 @@ class Emitter {
   // ---- leaves ----
 
   std::string parameter(std::int64_t number) const;
-  /// Leaf of an encoder, once per slice; `scalars` holds the results of measuring.
+  /// Code of an encoder's leaf, once per slice; `scalars` holds the results of measuring.
   std::string scalar_leaf(NodeId id) const;
-  /// Leaf of a decoder, once per slice; `wire` holds the message's fields.
+  /// Code of a decoder's leaf, once per slice; `wire` holds the message's fields.
   std::string decoder_leaf(NodeId id) const;
-  /// Leaf on lanes.
+  /// Code of a leaf on lanes.
   std::string element_leaf(NodeId id) const;
   std::string reduction_name(std::int64_t number) const;
 
   // ---- members of the struct ----
 
-  /// Tag that distinguishes messages of other formats, algorithms and compiler versions.
+  /// Tag of messages: a hash of the program's name and of the message's fields and arrays.
   std::uint32_t tag() const;
   std::string parameters() const;
   std::string constructor() const;

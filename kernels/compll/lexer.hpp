@@ -14,8 +14,8 @@ struct Token {
   TokenKind kind = TokenKind::kEnd;
   std::string_view text;
   Place place;
-  std::uint64_t integer = 0;  ///< kInteger
-  double real = 0;            ///< kReal
+  std::uint64_t integer = 0;  ///< value of a kInteger
+  double real = 0;            ///< value of a kReal
 };
 
 /// Splits a source into tokens, kEnd last. Throws CompileError for a character that begins no

@@ -32,12 +32,12 @@ enum class Op : std::uint8_t {
   kCode,       ///< this element of the message's codes, of at most 8 bits
   kPart,       ///< this element of array `integer` of the message
   kDraw,       ///< uniform in [0, 1), per element and call site `integer`
-  kKept,       ///< value `integer` that the domain has kept of its source
+  kKept,       ///< value Domain::kept[`integer`] of the source's element
   kIn,         ///< bool: this element's index is among the indices of mark `integer`
   kScattered,  ///< this element of scatter `integer`
-  kRotated,    ///< this element of the gradient, its block rotated
+  kRotated,    ///< this element of the gradient after the rotation of its block
   kInBlocks,   ///< per block: reduction `integer` of the encoder over its elements
-  kOfBlock,    ///< per element: value `integer` of Program::spread, as its block has it
+  kOfBlock,    ///< per element: value `integer` of Program::spread, of the element's block
   kFirst,      ///< first argument of a reduction's lambda
   kSecond,     ///< second argument
   // arithmetic: int with int, float with float
@@ -95,7 +95,7 @@ class Values {
   NodeId element(Op op, ScalarKind kind, std::int64_t number = 0, int domain = 0);
   /// Makes the element of array `number`, of kind `kind`, at an index.
   NodeId at(std::int64_t number, ScalarKind kind, NodeId index);
-  /// Makes an operation; its kind is that of its arguments, or bool for comparisons.
+  /// Makes an operation, of the arguments' kind, except for comparisons (bool) and conversions.
   NodeId make(Op op, NodeId a, NodeId b = -1, NodeId c = -1);
   NodeId select(NodeId condition, NodeId yes, NodeId no);
 
@@ -167,7 +167,7 @@ enum class DomainKind : std::uint8_t {
   kRange,      ///< 0 … `node` - 1
   kFilter,     ///< the source's elements for which `node` holds, in their order
   kLargest,    ///< the `count` elements of the source with the largest |node|, in their order
-  kSorted,     ///< the source's elements by `node`
+  kSorted,     ///< the source's elements, sorted by `node`
   kExtracted,  ///< decoder: as many elements as the encoder's domain `source` has
   kBlocks,     ///< one per `node` elements of the slice, and one for the elements left over
 };
@@ -178,7 +178,7 @@ struct Domain {
   NodeId node = -1;
   NodeId count = -1;
   bool descending = false;
-  std::vector<NodeId> kept;  ///< values of the source kept for its elements
+  std::vector<NodeId> kept;  ///< values of the source's elements that are used in this domain
 };
 
 /// An array that is read at indices other than the current one.
@@ -206,7 +206,7 @@ struct Reduction {
   ReductionKind kind;
   NodeId element;    ///< value to reduce, per element
   NodeId initial;    ///< minimum, maximum: result for an empty array; otherwise the first operand
-  NodeId fold = -1;  ///< kFold: value of kFirst and kSecond
+  NodeId fold = -1;  ///< kFold: the lambda's result, a value of kFirst and kSecond
   int domain = 0;
   std::string name;
 };
@@ -263,7 +263,7 @@ struct Program {
   Values values;
   std::vector<ProgramParameter> parameters;
   std::vector<Domain> domains = {{}};
-  /// Domain that defines a domain's length: sorting does not change it.
+  /// Domain that determines a domain's length: that of a sorted array is its source's.
   int length_domain(int domain) const {
     while (domains[static_cast<std::size_t>(domain)].kind == DomainKind::kSorted) {
       domain = domains[static_cast<std::size_t>(domain)].source;

@@ -206,7 +206,7 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
       return compares(op) ? boolean(value != 0) : integer(value);
     }
   }
-  // Reals fold only if fp32 and double agree.
+  // Folds reals only if fp32 and double give the same result.
   if (constant && op == Op::kNegate) return real(-x.real);
   if (op == Op::kNot && x.op == Op::kNot) return x.arguments[0];
   if (x.kind == ScalarKind::kBool && (op == Op::kAnd || op == Op::kOr)) {
@@ -216,7 +216,7 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
       }
     }
   }
-  // Clamping at 0 and truncating a number includes its floor.
+  // kToBits clamps at 0 and truncates, so a floor before it, or a second kToBits, has no effect.
   if (op == Op::kToBits && x.op == Op::kToBits && x.arguments[1] == b) return a;
   if (op == Op::kToBits && x.op == Op::kFloor) return make(op, x.arguments[0], b);
   const ScalarKind kind = compares(op)                                   ? ScalarKind::kBool

@@ -49,8 +49,8 @@ constexpr Framework kFrameworks[] = {
     {"mxnet", declare_for_mxnet},
 };
 
-/// Reserved names: arguments of every operator, those that frameworks add, and results, since
-/// TensorFlow has both in one namespace.
+/// Names that parameters cannot have: those of the operators' arguments, of arguments that
+/// frameworks add, and of results, because TensorFlow has one namespace for arguments and results.
 const std::set<std::string_view> kTaken = {
     "gradient", "state",    "seed",   "step",      "node", "gradient_number",
     "message",  "elements", "values", "new_state", "sum",  "name",
@@ -118,7 +118,7 @@ Placeholders placeholders(const Compiled& compiled, const Framework& framework,
   capital[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(capital[0])));
   std::string arguments, values, declared;
   for (const ProgramParameter& p : program.parameters) {
-    // With a prefix, as in the body: programs may use C++ keywords as names.
+    // Names have a prefix, as in the body, because programs may use C++ keywords.
     arguments += fmt::format(", {} parameter_{}", is_real(p) ? "double" : "std::int64_t", p.name);
     values += values.empty() ? "" : ", ";
     values += is_real(p) ? fmt::format("parameter_{}", p.name)

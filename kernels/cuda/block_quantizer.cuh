@@ -7,9 +7,9 @@
 #include "kernels/frames/block_quantizer.hpp"
 #include "kernels/frames/draws.hpp"
 
-/// The frame around a block quantiser on a GPU, with the arithmetic and order of the host loops. A
-/// thread is a lane. A warp processes one block and holds its words in registers: row r of lane l
-/// is element 32 r + l of the block. Included by the files of one algorithm only.
+/// Frame of block quantisers on a GPU: kernels around an algorithm's arithmetic. A thread is a
+/// lane. A warp processes one block and holds its words in registers: row r of lane l is element 32
+/// r + l of the block. Only files of a single algorithm include this header.
 namespace hipress::kernels {
 
 /// Blocks of the slice that a warp processes: the first, and the distance to the next.
@@ -93,8 +93,8 @@ __device__ inline std::uint32_t load_word_code(int bits, const std::uint8_t* fro
   return code;
 }
 
-/// Loads the columns of a block of values v. With a residual, which keeps v finite, adds the
-/// inputs' non-finite flags to `flags`.
+/// Loads the columns of a block of values v. With a residual, v is always finite, so the inputs'
+/// non-finite flags are added to `flags`.
 __device__ inline void load_values(const BlockEncodeSlice& slice, ValueType type,
                                    std::int64_t first, int count, float (&rows)[kMaxBlockWords],
                                    std::uint32_t& flags) {
@@ -194,7 +194,7 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
       store_word_codes(bits, codes + row * code_bytes(bits), code);
     }
     if constexpr (Algorithm::kErrorFeedback) {
-      if (slice.residual != nullptr) {  // it must stay finite
+      if (slice.residual != nullptr) {  // a residual must stay finite
         __syncwarp();
         decode_block(algorithm, codes, algorithm.decoded_block_code().of(made.sent), count, rows);
 #pragma unroll

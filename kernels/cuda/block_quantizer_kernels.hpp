@@ -12,7 +12,6 @@
 /// kernels (cuda/block_quantizer.cuh).
 namespace hipress::kernels {
 
-/// One slice to encode.
 struct BlockEncodeSlice {
   const void* values;
   std::int64_t elements;

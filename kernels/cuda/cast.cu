@@ -1,4 +1,4 @@
-// fp16 and bf16 on a GPU, element by element.
+// Casts to fp16 and bf16 on a GPU, element by element.
 
 #include <vector>
 

@@ -6,8 +6,8 @@
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
 
-/// The CUDA back end. Every call enqueues on the item's stream and returns; temporary memory comes
-/// from the stream's pool (cudaMallocAsync), so nothing waits for the host.
+/// The CUDA back end. A call enqueues its work on the given stream and returns. Temporary memory
+/// comes from the stream's pool (cudaMallocAsync), so nothing waits for the host.
 namespace hipress::kernels {
 
 /// Makes a quantiser's codec for the current GPU; messages have the bits of the CPU's. `program` is

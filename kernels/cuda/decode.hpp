@@ -12,7 +12,7 @@
 /// kMessagesPerLaunch.
 namespace hipress::kernels {
 
-/// Number of launches that an item needs; one, for the divisions, if it has no messages.
+/// Number of launches that an item needs. An item without messages needs one, for the divisions.
 inline std::size_t parts_of(const DecodeItem& item) {
   return std::max<std::size_t>(
       1, (item.messages.size() + kMessagesPerLaunch - 1) / kMessagesPerLaunch);
@@ -48,7 +48,7 @@ template <class Launch>
 void decode_in_parts(const Codec& codec, std::span<const DecodeItem> items, cudaStream_t stream,
                      const Launch& launch) {
   std::size_t parts = 0;
-  std::int64_t kept = 0;  // sums
+  std::int64_t kept = 0;  // number of sums
   std::vector<std::int64_t> first_sum;
   for (const DecodeItem& item : items) {
     parts = std::max(parts, parts_of(item));

@@ -5,8 +5,7 @@
 #include "kernels/cuda/sparsifier.cuh"
 #include "kernels/frames/compiled_algorithm.hpp"
 
-/// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SPARSIFIER of host/export.hpp for GPUs. Under nvcc
-/// they define
+/// Versions for GPUs of the macros HIPRESS_EXPORT_… of host/export.hpp. Under nvcc they define
 ///
 ///   const CudaKernels& SYMBOL_cuda();
 ///

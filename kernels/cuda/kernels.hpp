@@ -7,7 +7,7 @@
 
 namespace hipress::kernels {
 
-/// Kernels of one algorithm; the tables of other kinds are empty.
+/// Kernels of one algorithm. Only the table of its kind is filled.
 struct CudaKernels {
   CudaKind kind = CudaKind::kNone;
   CudaQuantizerKernels quantizer = {};

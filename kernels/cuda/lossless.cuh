@@ -37,7 +37,6 @@ struct Chunk {
   }
 };
 
-/// First element of a thread block.
 template <class Slice>
 __device__ std::int64_t first_of_block(const Slice& slice) {
   return (static_cast<std::int64_t>(blockIdx.x) - slice.first_block) * kElementsPerBlock;
@@ -60,7 +59,7 @@ struct LosslessSlice {
   const void* values;
   std::int64_t elements;
   ValueType type;          ///< type of the values
-  ValueType message_type;  ///< fp32 if they are divided
+  ValueType message_type;  ///< fp32 if the values are divided
   Divisor divisor;
   std::byte* message;
   std::int64_t* message_bytes;
@@ -165,7 +164,6 @@ __device__ inline void count_exponents(const CodedNumbers& numbers, MeasureRoom&
   __syncthreads();
 }
 
-/// Computes the code lengths from the counts.
 __device__ inline void choose_lengths(MeasureRoom& room) {
   const int symbol = threadIdx.x;
   const std::uint32_t count = room.counts[0][symbol];
@@ -231,7 +229,7 @@ __device__ inline void plan_streams(const CodedNumbers& numbers, MeasureRoom& ro
       up_to_4(bytes_before_streams(numbers.type, numbers.chunk.count) + bytes + kSlack));
 }
 
-/// Runs in the thread block in which a chunk begins.
+/// Measures chunks, each in the thread block in which it begins.
 __global__ void measure_chunks(const Batch<LosslessSlice> batch) {
   __shared__ MeasureRoom room;
   const LosslessSlice& slice = batch.slice_of(blockIdx.x);
@@ -272,7 +270,6 @@ __global__ void place_chunks(const Batch<LosslessSlice> batch) {
   if (slice.message_bytes != nullptr) *slice.message_bytes = before;
 }
 
-/// Writes the values uncoded.
 __device__ inline void write_raw(const LosslessSlice& slice, const Chunk& chunk, std::byte* to) {
   const bool whole = slice.message_type == ValueType::kFloat32;
   for (std::int64_t i = threadIdx.x; i < chunk.count; i += kThreadsPerBlock) {
@@ -297,7 +294,7 @@ __device__ inline void write_rest(const CodedNumbers& numbers, std::byte* to) {
   }
 }
 
-/// Writes this thread's exponents from bit `bit` of `words` on, where all bits are 0.
+/// Writes this thread's exponents, starting at bit `bit` of `words`; the bits must be 0 before.
 __device__ inline void write_run(const CodedNumbers& numbers, const std::uint8_t* lengths,
                                  const std::uint16_t* codes, std::uint32_t* words,
                                  std::int64_t bit) {
@@ -317,7 +314,7 @@ __device__ inline void write_run(const CodedNumbers& numbers, const std::uint8_t
   if (pending != 0) atomicOr(words, static_cast<std::uint32_t>(pending));
 }
 
-/// Writes a coded chunk; `to` is past its ChunkStart and all zeros.
+/// Writes a coded chunk. `to` is the memory after its ChunkStart, which must be all zeros.
 __device__ inline void write_coded(const CodedNumbers& numbers, const ChunkPlan& plan,
                                    std::byte* to) {
   __shared__ std::uint8_t lengths[kSymbols];
@@ -340,7 +337,7 @@ __device__ inline void write_coded(const CodedNumbers& numbers, const ChunkPlan&
   write_run(numbers, lengths, codes, reinterpret_cast<std::uint32_t*>(to), bit);
 }
 
-/// Runs in the thread block in which a chunk begins.
+/// Writes chunks, each in the thread block in which it begins.
 __global__ void write_chunks(const Batch<LosslessSlice> batch) {
   const LosslessSlice& slice = batch.slice_of(blockIdx.x);
   const std::int64_t first = first_of_block(slice);
@@ -368,7 +365,7 @@ __global__ void write_chunks(const Batch<LosslessSlice> batch) {
 
 // ---- decoding ----
 
-/// A chunk of a message, valid so far.
+/// A chunk of a message, whose start find_chunks_of() has found valid.
 struct FoundChunk {
   const std::byte* content;
   std::uint32_t bytes;
@@ -437,7 +434,7 @@ __global__ void find_chunks(const Batch<LosslessDecodeSlice> batch) {
 struct DecodeRoom {
   std::uint8_t lengths[kSymbols];
   std::uint16_t codes[kSymbols];
-  std::uint16_t table[kTableSize];  ///< by the next bits: symbol, and above it the code's length
+  std::uint16_t table[kTableSize];  ///< by the next bits: symbol; above it, the code's length
 };
 
 /// Reads the code lengths and builds the table; returns false, on all threads, unless they form a
@@ -459,8 +456,8 @@ __device__ inline bool read_code(const std::byte* content, DecodeRoom& room) {
   return true;
 }
 
-/// Decodes one stream, from a bit of `words` to another; false if no encode wrote it. Requires
-/// kSlack bytes past the stream.
+/// Decodes one stream: bits `bit` to `end_bit` of `words`. Returns false if no encode wrote it.
+/// Requires kSlack bytes past the stream.
 __device__ inline bool decode_stream(const std::uint32_t* words, std::int64_t bit,
                                      std::int64_t end_bit, const std::uint16_t* table,
                                      std::uint8_t* to, std::int64_t count) {
@@ -511,7 +508,7 @@ __device__ inline bool decode_chunk(const FoundChunk& chunk, ValueType type, std
   return decode_streams(chunk, before, count, room.table, exponents);
 }
 
-/// Runs in the thread block in which a chunk begins.
+/// Decodes chunks, each in the thread block in which it begins.
 __global__ void decode_chunks(const Batch<LosslessDecodeSlice> batch) {
   const LosslessDecodeSlice& slice = batch.slice_of(blockIdx.x);
   if (slice.message == nullptr || !slice.found->sound) return;

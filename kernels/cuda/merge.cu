@@ -1,4 +1,4 @@
-// Merge on a GPU.
+// Implements merge_on_gpu().
 
 #include <algorithm>
 

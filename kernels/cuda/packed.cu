@@ -37,7 +37,7 @@ struct PackSlice {
   std::int64_t* message_bytes;
   Layout parts;
   Packing packing;
-  std::int64_t elements;  ///< work for thread blocks: entries, at least 1
+  std::int64_t elements;  ///< units of work for thread blocks: entries, at least 1
   std::int64_t first_block;
 
   __device__ std::uint64_t* words_at(std::int64_t place) const {
@@ -86,7 +86,7 @@ __device__ void put_value(const PackSlice& slice, std::int64_t i, std::uint32_t 
   slice.waiting[index] += value - load_value(values, ValueType::kFloat16, i);
 }
 
-/// One thread per entry, strided.
+/// Packs all entries; each thread takes one at a time.
 __global__ void pack_entries(const Batch<PackSlice> batch) {
   const PackSlice& slice = batch.slice_of(blockIdx.x);
   SparsifierHeader start = *reinterpret_cast<const SparsifierHeader*>(slice.plain);
@@ -107,17 +107,17 @@ __global__ void pack_entries(const Batch<PackSlice> batch) {
 
 // ---- unpacking ----
 
-/// Work per word of the upper parts, such that each thread of a block has one word.
+/// Units of work per word of the upper parts, such that each thread of a block has one word.
 constexpr std::int64_t kElementsPerWord = kElementsPerBlock / kThreadsPerBlock;
 
 /// One message to unpack.
 struct UnpackSlice {
   const std::byte* message;
   std::byte* plain;
-  std::uint64_t* before;  ///< per thread block: its entries; later the entries before it
+  std::uint64_t* before;  ///< per thread block: its count of entries; later the count before it
   Layout parts;
   Packing packing;
-  std::int64_t elements;  ///< work for thread blocks: upper words × kElementsPerWord
+  std::int64_t elements;  ///< units of work for thread blocks: upper words × kElementsPerWord
   std::int64_t first_block;
 
   __device__ const SparsifierHeader& start() const {
@@ -129,7 +129,7 @@ struct UnpackSlice {
   __device__ std::int64_t block() const {
     return static_cast<std::int64_t>(blockIdx.x) - first_block;
   }
-  /// Index of this thread's word of the upper parts, and the word; 0 past the last one.
+  /// Index of this thread's word of the upper parts. word() is the word, 0 past the last one.
   __device__ std::int64_t number() const { return block() * kThreadsPerBlock + threadIdx.x; }
   __device__ std::uint64_t word() const {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(message + parts.upper);
@@ -292,14 +292,14 @@ class CudaPackedCodec : public PackedCodec {
     });
   }
 
-  /// Decodes the unpacked messages. A message of the wrong length gets a wrong length here, too.
+  /// Decodes the unpacked messages. A message of the wrong length gets length -1 here.
   void decode_plain(std::span<const DecodeItem> items, std::span<const UnpackSlice> unpacked,
                     void* stream) const {
     std::size_t messages = 0, next = 0;
     for (const DecodeItem& item : items) messages += item.messages.size();
     std::vector<const std::byte*> all;
     std::vector<std::int64_t> lengths;
-    all.reserve(messages);  // items point there
+    all.reserve(messages);  // items point into it
     lengths.reserve(messages);
     std::vector<DecodeItem> plain(items.begin(), items.end());
     for (DecodeItem& item : plain) {

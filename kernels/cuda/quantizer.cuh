@@ -8,8 +8,8 @@
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/quantizer.hpp"
 
-/// The frame around a quantiser on a GPU, with the arithmetic and the reduction order of the host
-/// loops: one lane per thread, a warp per tile. Included by the files of one algorithm only.
+/// Frame of quantisers on a GPU: kernels around an algorithm's arithmetic. A thread is a lane; a
+/// warp processes one tile. Only files of a single algorithm include this header.
 namespace hipress::kernels {
 
 struct ShuffleDown {
@@ -185,7 +185,7 @@ __global__ void measure_tiles(const Algorithm algorithm, const Batch<EncodeSlice
   }
 }
 
-/// Writes the part of a message before its planes, and the wire to subtract later.
+/// Writes a message's start, and keeps its Wire if its levels are still to be subtracted from v.
 template <class Algorithm>
 __device__ void write_start(const Algorithm& algorithm, const EncodeSlice& slice,
                             const SliceResult<Algorithm>& result) {
@@ -280,7 +280,7 @@ __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
       const std::int64_t element =
           tile * kTileElements + row * kWordElements + threadIdx.x % kWarpThreads;
       const bool inside = element < slice.elements;
-      // Past the end any value of the slice will do; its code is ignored.
+      // A lane past the end takes any value of the slice; its code is ignored.
       const float value = slice.value<kType>(inside ? element : slice.elements - 1);
       bool code[kPlanes] = {};
       coder.template code<kPlanes, float>(value, element, code);
@@ -295,8 +295,8 @@ __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
   codes.store(slice, tile, algorithm.planes());
 }
 
-/// Runs after deferred passes that met a NaN or infinity: restores the residual and clears the
-/// codes.
+/// Runs if a pass with deferred feedback met a NaN or infinity: restores the residual and clears
+/// the codes.
 template <class Algorithm>
 __global__ void put_back(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                          const void* slice_results) {

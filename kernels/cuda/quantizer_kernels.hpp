@@ -16,7 +16,6 @@ namespace hipress::kernels {
 /// Treatment of the residual by an encode; see Feedback in host/quantizer_body.hpp.
 enum class CudaFeedback { kNone, kAtOnce, kDeferred };
 
-/// One slice to encode.
 struct EncodeSlice {
   const void* values;
   std::int64_t elements;
@@ -42,9 +41,9 @@ struct EncodeSlice {
 
 inline constexpr int kMessagesPerLaunch = 8;
 
-/// One slice, decoded from at most kMessagesPerLaunch messages. More messages take several of these
-/// in sequence: only the first divides by `own_divisor`, only the last by `sum_divisor`, and the
-/// sums between them are fp32.
+/// One slice, decoded from at most kMessagesPerLaunch messages. More messages take several
+/// DecodeSlices in sequence: only the first divides by `own_divisor`, only the last by
+/// `sum_divisor`, and the sums between them are fp32.
 struct DecodeSlice {
   const std::byte* messages[kMessagesPerLaunch];  ///< null if its length is wrong
   int count;

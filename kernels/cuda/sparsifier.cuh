@@ -3,8 +3,8 @@
 #include "kernels/cuda/sparsifier_decode.cuh"
 #include "kernels/cuda/sparsifier_encode.cuh"
 
-/// The frame around a sparsifier on a GPU; messages and states have the same bits as on a CPU.
-/// Included by the files of one algorithm only.
+/// Frame of sparsifiers on a GPU: the kernels around an algorithm's arithmetic. Messages and states
+/// have the same bits as on a CPU. Only files of a single algorithm include this header.
 namespace hipress::kernels {
 
 #ifndef __CUDACC_RTC__  // NVRTC: user/algorithm_cuda.cpp looks the kernels up by name

@@ -85,8 +85,8 @@ __device__ void for_each_in_block(int count, const Function& function) {
   for (int i = threadIdx.x; i < count; i += kThreadsPerBlock) function(i);
 }
 
-/// Adds up kElementsPerBlock elements in shared memory, per thread block. Reads and writes only the
-/// elements in the messages, unless all elements change.
+/// Adds up messages, kElementsPerBlock elements per thread block, in shared memory. Reads and
+/// writes only the elements in the messages, unless all elements change.
 template <class Algorithm>
 __global__ void decode_entries(const Algorithm algorithm,
                                const Batch<SparsifierDecodeSlice> batch) {
@@ -136,7 +136,7 @@ __global__ void decode_entries(const Algorithm algorithm,
     const ReadEntries entries = ReadEntries::of(algorithm, slice.messages[message], slice.elements);
     for (std::int64_t k = begins[message] + threadIdx.x; k < ends[message]; k += kThreadsPerBlock) {
       const std::int64_t within = static_cast<std::int64_t>(entries.indices[k]) - first;
-      if (within < 0 || within >= count) continue;  // changed since the check
+      if (within < 0 || within >= count) continue;  // the index changed after the check
       const int i = static_cast<int>(within);
       if (!everything) {
         const std::uint32_t bit = 1u << i % kWordElements;

@@ -336,7 +336,7 @@ __global__ void count_digits(const Algorithm algorithm, const Batch<SparsifierSl
   }
 }
 
-/// Finds one more digit of `least`; one thread block per slice.
+/// Finds one more digit of SparsifierWork::least; one thread block per slice.
 template <class Algorithm>
 __global__ void conclude_digit(const Algorithm algorithm, const Batch<SparsifierSlice> batch,
                                int number) {
@@ -389,7 +389,7 @@ __device__ void for_each_entry(const Algorithm& algorithm, const SparsifierSlice
   });
 }
 
-/// Counts the entries of a tile above `least`, and equal to it; one warp per tile.
+/// Counts the entries of a tile above SparsifierWork::least and equal to it; one warp per tile.
 template <class Algorithm>
 __global__ void tally_tiles(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
@@ -426,7 +426,7 @@ __global__ void tally_tiles(const Algorithm algorithm, const Batch<SparsifierSli
   slice.blocks[blockIdx.x - slice.first_block] = sum;
 }
 
-/// Replaces the counts of each thread block by the counts before it; one thread block per slice.
+/// Replaces the counts by their sums over the thread blocks before; one thread block per slice.
 template <class Algorithm>
 __global__ void place_blocks(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slices[blockIdx.x];

@@ -19,12 +19,12 @@ inline constexpr int kMaxKeyBins = 2048;
 struct SparsifierWork {
   /// Per digit: histogram of the keys that have the known higher digits.
   std::uint64_t histogram[kKeyDigits][kMaxKeyBins];
-  std::uint64_t collected;   ///< entries of at least `threshold`, listed or not
-  std::uint64_t ties;        ///< number of entries equal to `least` that are sent
-  std::uint64_t sent;        ///< number of entries sent
-  std::uint32_t threshold;   ///< smallest magnitude_key that is listed
-  std::uint32_t least;       ///< magnitude_key of the smallest entry sent; its digits known so far
-  std::uint32_t all;         ///< 1: all entries except zeros are sent, and `least` is 0
+  std::uint64_t collected;  ///< entries of at least `threshold`, listed or not
+  std::uint64_t ties;       ///< number of entries equal to `least` that are sent
+  std::uint64_t sent;       ///< number of entries sent
+  std::uint32_t threshold;  ///< smallest magnitude_key that is listed
+  std::uint32_t least;      ///< magnitude_key of the smallest entry sent; at first its upper digits
+  std::uint32_t all;        ///< 1: all entries except zeros are sent, and `least` is 0
   std::uint32_t non_finite;  ///< 1: an input is not finite
 };
 
@@ -34,7 +34,7 @@ struct SparsifierTile {
   std::uint32_t larger, ties;   ///< entries above `least`, and equal to it
 };
 
-/// Counts of a thread block's tiles; later of all thread blocks before it in the slice.
+/// Counts of a thread block's tiles. place_blocks() sums them over the thread blocks before.
 struct SparsifierBlock {
   std::uint64_t larger, ties;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Frame for a generated block quantiser, for nvcc or the host compiler.
+/// Includes the frame of a generated block quantiser, for nvcc or the host compiler.
 #ifdef __CUDACC__
 #include "kernels/cuda/block_quantizer.cuh"
 #else

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Frame for a file of generated code, for nvcc or the host compiler.
+/// Includes the frame of generated code, for nvcc or the host compiler.
 #ifdef __CUDACC__
 #include "kernels/cuda/export.cuh"
 #else

@@ -41,7 +41,7 @@
 /// algorithm and is compiled for one instruction set, ExportLanes.
 namespace hipress::kernels {
 
-/// Largest number of elements: more than any memory holds, and message lengths do not overflow.
+/// Largest number of elements: more than any memory holds, and message lengths cannot overflow.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 /// Concatenates parts as text.
@@ -191,8 +191,8 @@ class Operator {
   }
 
  private:
-  /// A message aligned to 16 bytes for its codec. A tensor that begins in the middle of another is
-  /// copied.
+  /// A message aligned to 16 bytes. If the tensor's memory is not, as in a view into a different
+  /// tensor, the message is copied.
   class Aligned {
    public:
     enum Use { kInput, kOutput };

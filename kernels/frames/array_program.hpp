@@ -19,7 +19,7 @@
 #include "kernels/frames/scalars.hpp"
 #include "kernels/frames/typed_values.hpp"
 
-/// The frame around array programs: arrays of any length, one loop per array, on one core of a CPU.
+/// Frame of array programs: it runs one loop per array, on one CPU core; arrays have any length.
 /// For such a program, hipress-compll writes
 ///
 ///   struct Example {
@@ -254,8 +254,8 @@ double sum_of(std::int64_t length, const Element& element) {
   return slice + 0.0;
 }
 
-/// Folds `initial` with the results of blocks of 1024 elements, each folded from its first element
-/// on.
+/// Folds `initial` with the results of blocks of 1024 elements. The fold of a block begins with its
+/// first element.
 template <class T, class Element, class Fold>
 T folded(std::int64_t length, T initial, const Element& element, const Fold& fold) {
   constexpr std::int64_t kBlock = 1024;
@@ -272,7 +272,7 @@ T folded(std::int64_t length, T initial, const Element& element, const Fold& fol
 
 // ---- messages ----
 
-/// Writes one number of a part of whole numbers.
+/// Writes number i of an array of whole numbers.
 inline void put_number(std::byte* part, PartKind kind, std::int64_t bits, std::int64_t i,
                        std::int64_t value) {
   if (kind == PartKind::kInt) {
@@ -309,7 +309,7 @@ inline std::int64_t number_in(const std::byte* part, PartKind kind, std::int64_t
 template <class WireType>
 class ArrayEncoder {
  public:
-  /// `residual`: state array 0 is a residual.
+  /// `residual` is true if state array 0 is a residual; `states` counts the other arrays.
   ArrayEncoder(const EncodeItem& item, const ArrayLayout& layout, bool residual, int states)
       : item_(item), layout_(layout), residual_(residual) {
     ValueRule rule = ValueRule::of(item);
@@ -332,7 +332,7 @@ class ArrayEncoder {
     if (item_.state.data == nullptr) return nothing_.data();
     return item_.state.data + (number + (residual_ ? 1 : 0)) * item_.state.stride;
   }
-  /// New content of state array `number`, written by commit().
+  /// Keeps the new content of state array `number` until commit() writes it.
   void keep(int number, std::vector<float> next) {
     next_.resize(std::max(next_.size(), static_cast<std::size_t>(number) + 1));
     next_[static_cast<std::size_t>(number)] = std::move(next);

@@ -11,7 +11,7 @@
 #include "kernels/frames/reduction.hpp"
 
 /// Block quantisers: algorithms that measure every block of a slice separately. A message has a few
-/// floats per block, and codes of 1 to 8 bits for its elements, decoded with those floats.
+/// floats per block, and a code of 1 to 8 bits per element, which is decoded with those floats.
 ///
 /// An algorithm defines the arithmetic; the frames (host/block_quantizer_body.hpp,
 /// cuda/block_quantizer.cuh) do loops, packing, rotation, error feedback, decoding and
@@ -22,7 +22,7 @@
 ///     static constexpr std::uint16_t kTag;         // goes into every message
 ///     static constexpr int kMinPlanes, kMaxPlanes; // bits per code, least and most
 ///     static constexpr int kSent;                  // floats of a block in the message
-///     static constexpr bool kRotates;              // rotates() may hold
+///     static constexpr bool kRotates;              // rotates() may be true
 ///     static constexpr bool kErrorFeedback;        // keeps a residual, unless switched off
 ///     static constexpr bool kDecodes;              // false: every message is refused
 ///     explicit Example(const double* values);  // parameters, in the order of the registry
@@ -42,9 +42,9 @@
 /// `element` is the index in the slice of the first lane's element.
 ///
 /// A block's reductions combine its words in order, lane by lane, then lanes l and l + 16, l + 8 …
-/// The rotation of a block, which spreads outliers, is a Walsh-Hadamard transform, which is its own
-/// inverse. It rotates groups: first the largest power of two of the block's elements, then the
-/// largest of the rest, and so on. In a group of n, each value is multiplied by 1 / sqrt(n); then
+/// The rotation of a block, a Walsh-Hadamard transform, spreads outliers and is its own inverse. It
+/// rotates groups: the first has the largest power of two of the block's elements, the next one the
+/// largest of the others, and so on. In a group of n, each value is multiplied by 1 / sqrt(n); then
 /// pairs h apart become their sum and their difference, for h = 1, 2, 4 … n / 2.
 namespace hipress::kernels {
 
@@ -98,7 +98,7 @@ HIPRESS_LANES bool begins_as(const QuantizerHeader& header, const Algorithm& alg
 /// Size of the rotation group that contains element `offset` of `count`: a power of two; the group
 /// begins at a multiple of it.
 HIPRESS_LANES int rotation_size(int offset, int count) {
-  // The highest bit in which they differ; the bits above belong to earlier groups.
+  // Keeps the highest bit in which they differ; the bits above it belong to earlier groups.
   auto bits = static_cast<std::uint32_t>(offset ^ count);
   for (const int by : {1, 2, 4, 8}) bits |= bits >> by;
   return static_cast<int>(bits - (bits >> 1));

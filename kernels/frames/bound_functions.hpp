@@ -4,9 +4,8 @@
 
 namespace hipress::kernels {
 
-/// Base of the functions of every CompiledAlgorithm: the bytes of a bound algorithm are an
-/// Algorithm. `Lanes` are the instruction set's, so that each instruction set has its own
-/// functions.
+/// Base of the functions of a CompiledAlgorithm: BoundAlgorithm::bytes hold an Algorithm. `Lanes`
+/// are those of an instruction set, so that each instruction set gets functions of its own.
 template <class Algorithm, class... Lanes>
 struct BoundFunctions {
   static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&

@@ -5,9 +5,9 @@
 #include "kernels/codec/item.hpp"
 #include "kernels/codec/lanes.hpp"
 
-/// IEEE conversions between fp32 and the two 16-bit formats: round to nearest even, overflow to
-/// infinity; a NaN stays a quiet NaN with the upper bits of its payload, as with x86's own
-/// instructions. Codes are the low 16 bits of unsigned lanes.
+/// IEEE conversions between fp32 and the two 16-bit formats. They round to nearest even, and
+/// overflow to infinity. A NaN becomes a quiet NaN with the upper bits of its payload, as it does
+/// in x86's own instructions. Codes are the low 16 bits of unsigned lanes.
 namespace hipress::kernels {
 
 /// Size of a slice's message in bytes: 2 per element, rounded up to a multiple of 4.
@@ -28,7 +28,7 @@ struct Fp16 {
     // Rebias the exponent and round: add just under half of the last place, and 1 more if it is
     // odd.
     const U normal = (magnitude - 0x37ff'f001u + ((magnitude >> 13) & 1u)) >> 13;
-    // Below 2^-14 the last place is 2^-24, half the last place of 0.5, doubled: adding 0.5 rounds.
+    // Below 2^-14 the last place of fp16 is 2^-24, as it is of 0.5 in fp32: adding 0.5 rounds.
     const U tiny = as_bits(as_float(magnitude) + broadcast<F>(0.5f)) - 0x3f000000u;
     const U nan = ((magnitude >> 13) & 0x3ffu) | 0x7e00u;
     U code = select(less(magnitude, broadcast_bits<F>(0x38800000)), tiny, normal);

@@ -7,8 +7,8 @@
 #include "kernels/frames/cuda_shape.hpp"
 
 /// Interface of a file of compiled code: an algorithm for one instruction set, as a table of
-/// functions. Tables instead of templates let callers treat algorithms compiled at run time as
-/// built-in ones.
+/// functions. With tables instead of templates, callers treat algorithms that are compiled at run
+/// time like built-in ones.
 namespace hipress::kernels {
 
 struct DecodeItem;
@@ -36,7 +36,7 @@ struct CompiledAlgorithm {
   int parameter_count;
   bool error_feedback;
   int state_arrays;  ///< per slice, including the residual
-  bool deferrable;   ///< takes State::deferred
+  bool deferrable;   ///< supports State::deferred
   void (*bind)(const double* values, BoundAlgorithm& bound);
   /// Codec::encoded_bytes().
   std::int64_t (*encoded_bytes)(const BoundAlgorithm& bound, std::int64_t elements);
@@ -44,8 +44,8 @@ struct CompiledAlgorithm {
   void (*encode)(const BoundAlgorithm& bound, const EncodeItem& item);
   /// Decodes into a slice of at least one element and returns item.messages.size(). If a message is
   /// damaged or has the wrong length, writes nothing and returns that message's index. Null for
-  /// quantisers of slices: one loop (HostLoops::decode) decodes all of them, with the values from
-  /// `levels`.
+  /// quantisers (not block quantisers): HostLoops::decode decodes the messages of all of them, with
+  /// the values from `levels`.
   std::size_t (*decode)(const BoundAlgorithm& bound, const DecodeItem& item);
   /// Codec::settle(); null if not deferrable.
   void (*settle)(const BoundAlgorithm& bound, const State& state, std::int64_t elements);

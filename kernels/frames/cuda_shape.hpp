@@ -31,7 +31,7 @@ using MeasureOf = decltype(std::declval<const Algorithm&>().measure(
 template <class Algorithm, int kPass, class F>
 using PartialOf = typename MeasureOf<Algorithm, kPass>::template Partial<F>;
 
-/// The frame that an algorithm's kernels come from.
+/// The frame of an algorithm's kernels.
 enum class CudaKind { kNone, kQuantizer, kSparsifier, kBlocks };
 
 /// Launch parameters of an algorithm's kernels.

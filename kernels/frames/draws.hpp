@@ -13,11 +13,11 @@
 /// Each draw then mixes the element's index in 32 bits: two multiplications, by 21f0aaad and
 /// d35a2d97, and shifts by 16, 15 and 15. Of mixers of that shape it has the lowest avalanche bias
 /// found by Wellons' search ("hash prospector", public domain). The last shift is left out, because
-/// it changes only bits below the upper 15. Half of the key goes in before the first
+/// it changes only bits below the upper 15. Half of the key is mixed in before the first
 /// multiplication, the other half between the two, so that streams with different keys are not
 /// shifted copies of each other. Ten-round Philox takes about five times as many instructions. The
-/// tests check the statistics that rounding needs (uniformity; neighbours, nodes and steps
-/// uncorrelated).
+/// tests check the statistics that rounding needs: draws are uniform, and those of neighbours,
+/// nodes and steps are uncorrelated.
 namespace hipress::kernels {
 
 /// The draws of one slice.
@@ -34,7 +34,7 @@ HIPRESS_LANES std::uint64_t mix_64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// The second key for indices with these upper 32 bits.
+/// The second key, which depends on the upper 32 bits of `index`.
 HIPRESS_LANES std::uint32_t second_key_of(const DrawStream& stream, std::uint64_t index) {
   return stream.second_key + static_cast<std::uint32_t>(index >> 32) * 0x9e3779b9u;
 }
@@ -51,7 +51,7 @@ HIPRESS_LANES DrawStream draw_stream(const DrawKey& key, std::int64_t elements) 
           first >> 32 == last >> 32};
 }
 
-/// Distinct stream for every place in an algorithm that draws.
+/// Stream of draws at place `site` of an algorithm; each place has a different one.
 HIPRESS_LANES DrawStream stream_of_site(DrawStream stream, std::uint32_t site) {
   if (site == 0) return stream;
   const std::uint64_t mixed =
@@ -70,7 +70,7 @@ HIPRESS_LANES UnsignedLanes<F> draw(const DrawStream& stream, std::int64_t eleme
   UnsignedLanes<F> second_key =
       broadcast_bits<F>(second_key_of(stream, stream.same_high ? stream.first_element : index));
   if (!stream.same_high) {
-    // The lanes after a wrap of the low half belong to the next 2^32 elements.
+    // Lanes past an overflow of the lower half belong to the next 2^32 elements.
     second_key = select(less(low, broadcast_bits<F>(static_cast<std::uint32_t>(index))),
                         broadcast_bits<F>(second_key_of(stream, index + (std::uint64_t{1} << 32))),
                         second_key);
@@ -81,7 +81,7 @@ HIPRESS_LANES UnsignedLanes<F> draw(const DrawStream& stream, std::int64_t eleme
   return (x ^ (x >> 15)) * 0xd35a2d97u;
 }
 
-/// Uniform in [0, 1), a multiple of 2^-24.
+/// Draws a uniform number in [0, 1), a multiple of 2^-24, per lane.
 template <class F>
 HIPRESS_LANES F draw_uniform(const DrawStream& stream, std::int64_t element) {
   return to_float(draw<F>(stream, element) >> 8) * 0x1p-24f;

@@ -20,7 +20,7 @@
 ///     static constexpr std::uint16_t kTag;        // goes into every message
 ///     static constexpr int kMinPlanes, kMaxPlanes;  // bits per code, least and most
 ///     static constexpr int kPasses;               // measuring passes, at least 1
-///     static constexpr int kCodesAfter;           // measuring passes before codes can be given
+///     static constexpr int kCodesAfter;           // measuring passes that the codes need
 ///     static constexpr bool kErrorFeedback;       // keeps a residual, unless switched off
 ///     static constexpr bool kCodesByValueAlone;   // a code depends on value and parameters only
 ///     struct Scalars;                             // scalars computed while measuring
@@ -102,7 +102,6 @@ HIPRESS_LANES bool can_be_sent(const Algorithm& algorithm, const typename Algori
   return true;
 }
 
-/// Computes the level of every code.
 template <int kPlanes, class Levels>
 HIPRESS_LANES void fill_levels(const Levels& level, float* levels) {
   for (int code = 0; code < 1 << kPlanes; ++code) levels[code] = level(code);

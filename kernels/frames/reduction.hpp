@@ -14,7 +14,7 @@
 ///   block  32 tiles = 32768 elements, neighbours pairwise, in double.
 ///   slice  blocks in index order, in double.
 ///
-/// Elements past the end of the slice count as the reductions' identities.
+/// Elements past the end of the slice count as the identity of each reduction: 0 for a sum.
 ///
 /// The result of a measuring pass is a `Partials<F, Sum, Maximum …>`: one number per reduction for
 /// every lane of F, combined in the order above.
@@ -40,7 +40,7 @@ HIPRESS_LANES auto combine_rows(Row& row, int first) {
 /// registers, and small enough for the instruction cache.
 template <class Row>
 HIPRESS_LANES auto combine_tile(Row& row) {
-  decltype(row(0)) even = {}, half = {}, whole = {};  // no array, which a GPU would keep in memory
+  decltype(row(0)) even = {}, half = {}, whole = {};  // a GPU would keep an array in memory
   for (int i = 0; i < 4; ++i) {
     const auto eight = combine_rows<8>(row, 8 * i);
     const auto sixteen = combine(even, eight);
@@ -62,7 +62,7 @@ HIPRESS_LANES void combine_neighbours(Part* parts, int count) {
 /// Operation for Partials::each: widens members to double precision.
 struct Widen {
   HIPRESS_LANES double operator()(float value) const { return value; }
-  /// Counts are two's complement.
+  /// Widens a signed count in two's complement.
   HIPRESS_LANES std::uint64_t operator()(std::uint32_t count) const {
     return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(count)});
   }
@@ -123,7 +123,6 @@ struct Minimum {
   }
 };
 
-/// The larger of two.
 struct Maximum {
   template <class F>
   using Value = F;
@@ -141,7 +140,7 @@ struct Maximum {
   }
 };
 
-/// One number per reduction and lane: the reductions of some elements.
+/// Results of the reductions of some elements: one number per reduction and lane.
 template <class F, class... Operations>
 struct Partials;
 
@@ -165,7 +164,7 @@ struct Partials<F, Operation, Rest...> {
   HIPRESS_LANES static Partials identity() {
     return {Operation::template identity<F>(), Partials<F, Rest...>::identity()};
   }
-  /// The lanes in the mask; the identity elsewhere.
+  /// Keeps the lanes in the mask; the others become the identity.
   HIPRESS_LANES Partials restricted(MaskLanes<F> to) const {
     return {select(to, first, Operation::template identity<F>()), rest.restricted(to)};
   }

@@ -23,9 +23,9 @@
 ///     explicit Example(const double* values);   // parameters, in the order of the registry
 ///     std::int64_t count(std::int64_t elements) const;  // entries sent at most
 ///     auto selection(std::int64_t elements) const;
-///         // an object with `F of(F value, F* state) const`: brings the states of an element up to
-///         // date and returns its entry; and `F first(F value) const`: the same where all states
-///         // are 0, but for the sign of a zero
+///         // an object with `F of(F value, F* state) const`, which updates an element's states
+///         // and returns its entry; and `F first(F value) const`, which returns the same entry,
+///         // except for the sign of a zero, if all states are 0
 ///   };
 ///
 /// Exactly the `count` entries largest in magnitude are sent, in index order; lower indices win
@@ -40,7 +40,7 @@ inline constexpr std::int64_t kMaxSparsifierElements = (std::int64_t{1} << 32) -
 /// First 16 bytes of a message. Indices (32 bits each, ascending) and values (fp32) follow, each
 /// array with room for the maximal number of entries, rounded up to a multiple of 4.
 struct SparsifierHeader {
-  QuantizerHeader header;  ///< planes: 0
+  QuantizerHeader header;  ///< `planes` is 0
   std::uint32_t count = 0;
   std::uint32_t zero = 0;
 };
@@ -58,7 +58,7 @@ HIPRESS_LANES std::int64_t sparsifier_message_bytes(std::int64_t elements, std::
                              2 * sparsifier_array_bytes(count);
 }
 
-/// Whole number ordered as the magnitudes are; 0 for zeros and non-finite numbers.
+/// Integer key in the order of magnitudes; 0 for zeros and non-finite numbers.
 HIPRESS_LANES std::uint32_t magnitude_key(float value) {
   const std::uint32_t bits = as_bits(value) & 0x7fffffffu;
   return bits < 0x7f800000u ? bits : 0;
@@ -71,7 +71,7 @@ HIPRESS_LANES MaskLanes<F> is_entry(F value, F least) {
   return both(at_least(size, least), at_least(broadcast<F>(kLargest), size));
 }
 
-/// State arrays, including the residual.
+/// Number of state arrays, including the residual.
 template <class Algorithm>
 inline constexpr int kSparsifierArrays = Algorithm::kStates + (Algorithm::kErrorFeedback ? 1 : 0);
 
@@ -100,7 +100,7 @@ struct SelectionPlan {
   std::int64_t capacity = 0;  ///< maximal number of entries collected
 
   /// The sample has s = kSample · count / elements entries above the exact threshold, with a
-  /// standard deviation below √s. The plan allows four of those to either side.
+  /// standard deviation below √s. The plan allows four standard deviations to either side.
   HIPRESS_LANES static SelectionPlan of(std::int64_t elements, std::int64_t count) {
     SelectionPlan plan;
     plan.capacity = elements;

@@ -114,7 +114,7 @@ HIPRESS_LANES void store_codes(std::uint16_t* to, const Word<F>& word, int count
 template <class Format, class F>
 HIPRESS_LANES void widen_codes(const std::uint16_t* from, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; i += kWordElements) {
-    // Same line of the next tile; see prefetch_word.
+    // Prefetches the same line of the next tile; see prefetch_word().
     __builtin_prefetch(from + i + kTileElements);
     const int in_word = elements_in_word(count - i, 0);
     if (in_word == kWordElements) {
@@ -199,8 +199,8 @@ HIPRESS_LANES void read_in_fp32(const void* values, ValueType type, std::int64_t
 /// Previous content that `write` needs: none, or the current elements.
 enum class Before { kUnknown, kThere };
 
-/// Calls `write(results, first, count)` in the same way, to produce the elements. With
-/// Before::kThere, `results` holds the current elements.
+/// Calls `write(results, first, count)` for all of an array, as read_in_fp32() calls `read`, and
+/// stores the results. With Before::kThere, `results` holds the current elements at first.
 template <class F, class Write>
 HIPRESS_LANES void write_in_fp32(void* values, ValueType type, std::int64_t elements, Before before,
                                  const Write& write) {

@@ -22,7 +22,7 @@ struct Word {
   F part[kVectors<F>];
 };
 
-/// Prefetches the word one tile ahead: processors prefetch too little where a word takes much
+/// Prefetches the word one tile ahead, because processors prefetch too little if a word takes much
 /// arithmetic. Addresses past the end are harmless.
 HIPRESS_LANES void prefetch_word(const float* word) {
   for (const int line : {0, 16}) __builtin_prefetch(word + 1024 + line);

@@ -14,10 +14,10 @@
 #include "kernels/host/quantizer_body.hpp"
 #include "kernels/host/rotation.hpp"
 
-/// The frame around a block quantiser on a CPU, for float lanes F. Included only by the files of
-/// one algorithm, each compiled for its own instruction set. Every function that is not forced
-/// inline must be a template on Algorithm and F, so that the linker cannot replace a function by
-/// one compiled for a different instruction set.
+/// Frame of block quantisers on a CPU: the loops around an algorithm's arithmetic, for float lanes
+/// F (codec/lanes.hpp). Only files of a single algorithm include this header; each is compiled for
+/// one instruction set. Every function that is not forced inline must be a template on Algorithm
+/// and F, so that the linker cannot replace it by one compiled for a different instruction set.
 ///
 /// A block fits the L1 cache, so it is read from memory once, for measuring, and coded from the
 /// cache. Error feedback takes a second pass over the slice, because one NaN at its end must leave
@@ -131,8 +131,7 @@ class BlockEncoder {
            block * Algorithm::kSent * static_cast<std::int64_t>(sizeof(float));
   }
 
-  /// A block's values as the program gets them: unrotated_values(), rotated if the algorithm
-  /// rotates.
+  /// A block's values as the algorithm gets them: unrotated_values(), rotated if it rotates.
   HIPRESS_LANES const float* values_of(std::int64_t first, int count, float* room, U& flags) const {
     const float* const values = unrotated_values(first, count, room, flags);
     if (!algorithm_.rotates()) return values;
@@ -144,7 +143,7 @@ class BlockEncoder {
   }
 
   /// A block's values v: the inputs in place if they need no arithmetic, else computed in `room`.
-  /// With a residual, which keeps v finite, adds the inputs' non-finite flags to `flags`.
+  /// With a residual, v is always finite, so the inputs' non-finite flags are added to `flags`.
   HIPRESS_LANES const float* unrotated_values(std::int64_t first, int count, float* room,
                                               U& flags) const {
     const float* const inputs = in_fp32<F>(item_.values, item_.type, first, count, room);

@@ -5,8 +5,8 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/frames/words.hpp"
 
-/// Codes of a word of 32 elements as bytes, half bytes or bit planes, as defined in
-/// frames/block_quantizer.hpp.
+/// Stores and loads the codes of a word of 32 elements as bytes, half bytes or bit planes
+/// (frames/block_quantizer.hpp defines the layout).
 namespace hipress::kernels {
 
 HIPRESS_LANES void load_8(const std::uint8_t* from, std::uint32_t& to) { to = *from; }

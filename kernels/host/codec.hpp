@@ -7,8 +7,8 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/host/isa.hpp"
 
-/// Codecs of compiled algorithms and casts on CPUs, over the host loops; made by
-/// registry/registry.cpp.
+/// Codecs of compiled algorithms and of casts on CPUs. They run the host loops.
+/// registry/registry.cpp makes them.
 namespace hipress::kernels {
 
 template <class Format>

@@ -21,7 +21,7 @@ enum class Isa : std::uint8_t {
 /// Instruction sets that this build has and this processor runs, slowest first.
 const std::vector<Isa>& available_isas();
 
-/// The fastest available one, used by make_codec().
+/// The fastest available instruction set, which make_codec() uses.
 Isa best_isa();
 
 /// Name of an instruction set: "scalar", "portable", "avx2", "avx512".

@@ -6,7 +6,7 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/host/isa.hpp"
 
-/// The loops on CPUs, one copy per instruction set (isa_*.cpp), and the choice among them.
+/// The loops on CPUs, one copy per instruction set (isa_*.cpp), and the choice among the copies.
 namespace hipress::kernels {
 
 /// One message to decode: its planes, and the value of each code.
@@ -21,12 +21,12 @@ struct PortableIsa {};
 struct Avx2Isa {};
 struct Avx512Isa {};
 
-/// Requires checked lengths and headers; nothing here throws or allocates. Arrays are passed as
-/// pointer and count, because functions of a standard-library type would be compiled here for one
-/// instruction set, and the linker could use them for a different one.
+/// Loops for one instruction set. They require checked lengths and headers, and neither throw nor
+/// allocate. Arrays are passed as pointer and count: functions of a standard-library type would be
+/// compiled here for one instruction set, and the linker could use them for a different one.
 template <class IsaTag>
 struct HostLoops {
-  /// Every source has codes of `planes` bits.
+  /// Decodes sources with codes of `planes` bits into an item.
   static void decode(int planes, const PlaneSource* sources, std::size_t count,
                      const DecodeItem& item);
   template <class Format>

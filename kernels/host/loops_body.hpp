@@ -8,10 +8,10 @@
 #include "kernels/frames/words.hpp"
 #include "kernels/host/loops.hpp"
 
-/// Bodies of the host loops that serve every algorithm, for float lanes F. Included only by
-/// isa_*.cpp, each compiled for its own instruction set. Every function that is not forced inline
-/// must be a template on F, so that the linker cannot replace a function by one compiled for a
-/// different instruction set.
+/// Bodies of the host loops that serve every algorithm, for float lanes F (codec/lanes.hpp). Only
+/// isa_*.cpp include this header; each is compiled for one instruction set. Every function that is
+/// not forced inline must be a template on F, so that the linker cannot replace it by one compiled
+/// for a different instruction set.
 namespace hipress::kernels {
 
 // ---- decoding, merging and casting ----

@@ -11,10 +11,10 @@
 #include "kernels/frames/typed_values.hpp"
 #include "kernels/frames/words.hpp"
 
-/// The frame around a quantiser on a CPU, for float lanes F. Included only by the files of one
-/// algorithm, each compiled for its own instruction set. Every function that is not forced inline
-/// must be a template on Algorithm and F, so that the linker cannot replace a function by one
-/// compiled for a different instruction set.
+/// Frame of quantisers on a CPU: the loops around an algorithm's arithmetic, for float lanes F
+/// (codec/lanes.hpp). Only files of a single algorithm include this header; each is compiled for
+/// one instruction set. Every function that is not forced inline must be a template on Algorithm
+/// and F, so that the linker cannot replace it by one compiled for a different instruction set.
 namespace hipress::kernels {
 
 // ---- reductions over a slice, in the order of frames/reduction.hpp ----
@@ -71,8 +71,8 @@ HIPRESS_LANES MaskLanes<F> lanes_inside(int v, int count) {
 /// Treatment of the residual by an encode.
 enum class Feedback {
   kNone,
-  kAtOnce,    ///< updates it, which needs the levels, and a prior pass that found no NaN
-  kDeferred,  ///< stores v in its place
+  kAtOnce,    ///< updates it; needs the levels, and an earlier pass that found no NaN
+  kDeferred,  ///< stores v in its place, from which the next encode subtracts the levels
 };
 
 /// Encoder of one slice with codes of kPlanes bits.
@@ -249,8 +249,8 @@ class SliceEncoder {
     return combine_lanes<double>(rows[0]);
   }
 
-  /// Value v of an element, in or after a measuring pass over it; deferred feedback has stored it
-  /// by then.
+  /// Value v of an element that a measuring pass has reached. Deferred feedback has stored v by
+  /// then.
   HIPRESS_LANES float value_now(std::int64_t element) const {
     if constexpr (kFeedback == Feedback::kDeferred) return item_.state.data[element];
     return rule_(load_value(item_.values, item_.type, element),

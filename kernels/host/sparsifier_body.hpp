@@ -13,10 +13,10 @@
 #include "kernels/frames/typed_values.hpp"
 #include "kernels/frames/words.hpp"
 
-/// The frame around a sparsifier on a CPU, for float lanes F. Included only by the files of one
-/// algorithm, each compiled for its own instruction set. Every function that is not forced inline
-/// must be a template on F, so that the linker cannot replace a function by one compiled for a
-/// different instruction set.
+/// Frame of sparsifiers on a CPU: the loops around an algorithm's arithmetic, for float lanes F
+/// (codec/lanes.hpp). Only files of a single algorithm include this header; each is compiled for
+/// one instruction set. Every function that is not forced inline must be a template on F, so that
+/// the linker cannot replace it by one compiled for a different instruction set.
 namespace hipress::kernels {
 
 /// Thread-local memory for the entries that a first pass collects. It is reused, because allocating
@@ -311,8 +311,8 @@ class SparsifierEncoder {
     }
   }
 
-  /// Reduces the collected entries to the `count_` largest; lower indices win ties. Later entries
-  /// must then be larger.
+  /// Reduces the collected entries to the `count_` largest; lower indices win ties. Raises the
+  /// threshold, so that later entries are collected only if they exceed the smallest of these.
   __attribute__((noinline)) void keep_largest() {
     const RankedKey least = ranked_entry(count_);
     std::int64_t ties = count_ - least.larger, kept = 0;
@@ -334,7 +334,8 @@ class SparsifierEncoder {
   /// with a sampled threshold or with none.
   HIPRESS_LANES bool missed() const { return collected_ < count_ && threshold_ > 1; }
 
-  /// Collects entries of at least a threshold again, with states up to date.
+  /// Collects entries again, after collect() has updated the states, from a state array if
+  /// possible.
   HIPRESS_LANES void collect_again(std::uint32_t threshold) {
     if constexpr (!kStored) {
       collect(threshold);
@@ -377,9 +378,8 @@ class SparsifierEncoder {
         });
   }
 
-  /// Exponent of the tail near the smallest entry sent: the number of entries falls as the
-  /// -exponent-th power of their magnitude. Estimated from the entries between the threshold and
-  /// that entry.
+  /// Tail exponent a near the smallest entry sent: the number of entries above a magnitude x falls
+  /// as x^-a. Estimated from the entries between the threshold and the smallest entry sent.
   HIPRESS_LANES float tail_exponent(std::uint32_t least) const {
     constexpr float kUnknown = 8, kMin = 2, kMax = 100;
     const float more = static_cast<float>(collected_) / static_cast<float>(count_);
@@ -389,9 +389,9 @@ class SparsifierEncoder {
     return exponent < kMin ? kMin : exponent > kMax ? kMax : exponent;
   }
 
-  /// Expected factor by which the smallest sent entry changes until the next encode, given its
-  /// change by `growth` since the last. Accumulators that began at zero grow by 2, 3/2, 4/3 …: 1 +
-  /// 1/(t + 1) follows 1 + 1/t. If they shrink, half of the change is taken as chance.
+  /// Expected factor by which the smallest sent entry changes until the next encode, if it changed
+  /// by the factor `growth` since the last. Accumulators that began at zero grow by 2, 3/2, 4/3 …:
+  /// 1 + 1/t is followed by 1 + 1/(t + 1). If they shrink, half of the change is taken for chance.
   HIPRESS_LANES static float expected_growth(float growth) {
     if (growth <= 1) return 0.5f + 0.5f * growth;
     return 1 + 0.95f * (1 - 1 / (growth < 2 ? growth : 2));
@@ -424,7 +424,7 @@ class SparsifierEncoder {
     for (std::int64_t i = 0; i < collected_ && sent < count_; ++i) {
       const float value = values()[i];
       const std::uint32_t key = magnitude_key(value);
-      // Always written, and kept by counting it: a branch would be mispredicted.
+      // Writes every entry, and counts those to send: a branch would be mispredicted.
       to_indices[sent] = indices()[i];
       to_values[sent] = value;
       sent += key > least.key ? 1 : 0;

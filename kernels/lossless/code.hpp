@@ -13,7 +13,7 @@ inline constexpr int kMaxCodeBits = 11;
 inline constexpr int kTableSize = 1 << kMaxCodeBits;
 inline constexpr int kSymbols = 256;
 inline constexpr int kStreams = 4;
-/// Bytes past the streams that may be read and written.
+/// Bytes past the end of the streams that coders may read and write.
 inline constexpr std::int64_t kSlack = 8;
 
 /// Share of the code space that a code of this length takes, in units of 2^-kMaxCodeBits (Kraft's
@@ -110,8 +110,8 @@ HIPRESS_LANES void find_codes(const std::uint8_t* lengths, std::uint16_t* codes)
   }
 }
 
-/// First symbol of a stream, out of `count` symbols: each stream has a quarter, the last one the
-/// rest.
+/// Index of a stream's first symbol. Of `count` symbols, each stream has a quarter, rounded up; the
+/// last one has the rest.
 HIPRESS_LANES std::int64_t first_of_stream(int stream, std::int64_t count) {
   const std::int64_t first = stream * ((count + kStreams - 1) / kStreams);
   return first < count ? first : count;

@@ -17,7 +17,7 @@ namespace hipress::kernels::lossless {
 
 namespace {
 
-// ---- values to exponents and the rest, and back; loops that compilers make vectors of ----
+// ---- splitting values into exponents and the rest, and joining them, in loops that vectorise ----
 
 template <class T>
 T load(const std::uint8_t* from, std::int64_t i) {
@@ -91,7 +91,7 @@ void put_together(ValueType type, const std::uint8_t* __restrict exponents,
   }
 }
 
-// ---- fp32 numbers that are numbers of 16 bits, and back ----
+// ---- narrowing fp32 numbers that are exact in 16 bits, and widening them ----
 
 /// True if all fp32 numbers are exact in type `narrow`. Stops at the first block of 64 in which one
 /// is not.
@@ -189,8 +189,8 @@ std::int64_t write_chunk(ValueType type, const std::uint8_t* values, std::int64_
   return std::int64_t{sizeof start} + up_to_4(raw);
 }
 
-/// Decodes a coded chunk of `bytes` bytes; false if it is damaged. `exponents` needs room for the
-/// chunk's and kSlack more.
+/// Decodes a coded chunk of `bytes` bytes; false if it is damaged. `exponents` needs room for
+/// `count` + kSlack bytes.
 bool decode_chunk(ValueType type, const std::uint8_t* from, std::int64_t bytes, std::int64_t count,
                   std::uint8_t* exponents, std::uint8_t* values) {
   const std::int64_t fixed = bytes_before_streams(type, count);

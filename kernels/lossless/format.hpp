@@ -97,7 +97,7 @@ HIPRESS_LANES bool is_start(const Start& start, std::int64_t elements) {
          start.elements == static_cast<std::uint32_t>(elements);
 }
 
-// ---- a number's bits to its exponent and the rest, and back ----
+// ---- splitting a number's bits into exponent and rest, and joining them ----
 
 HIPRESS_LANES std::uint8_t exponent_of(ValueType type, std::uint32_t bits) {
   const int shift = type == ValueType::kFloat32 ? 23 : type == ValueType::kBfloat16 ? 7 : 8;

@@ -30,7 +30,7 @@ struct Codes {
   explicit Codes(const CodeLengths& lengths) { find_codes(lengths.data(), code.data()); }
 };
 
-/// Complete symbols at the beginning of 11 bits, at most four, first one in the lowest byte.
+/// Symbols whose codes are complete within 11 bits, at most four; the first is the lowest byte.
 struct CodeEntry {
   std::uint32_t symbols;
   std::uint8_t bits;  ///< total length of the symbols' codes
@@ -92,7 +92,7 @@ bool finish(Reader& reader, const CodeEntry* table) {
 }  // namespace
 
 Counts count_symbols(const std::uint8_t* symbols, std::int64_t count) {
-  // Four tables: a repeated symbol does not wait for its own count.
+  // Four tables, so that counting a symbol need not wait for the store of its previous count.
   std::array<Counts, 4> tables = {};
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4) {

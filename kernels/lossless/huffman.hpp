@@ -12,14 +12,13 @@
 ///
 /// D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952. A decoder
 /// looks up 11 bits at a time and takes all complete symbols from them, at most four. Bytes that
-/// take 2.6 bits, as the exponents of normal numbers do, come about four to a step.
+/// take 2.6 bits, like exponents of normally distributed numbers, come about four to a look-up.
 namespace hipress::kernels::lossless {
 
-/// Length of each symbol's code in bits, of a complete prefix code; 0 if the symbol does not occur.
+/// Lengths of a complete prefix code in bits, by symbol; 0 if the symbol does not occur.
 using CodeLengths = std::array<std::uint8_t, kSymbols>;
 using Counts = std::array<std::uint32_t, kSymbols>;
 
-/// Counts the occurrences of each byte.
 Counts count_symbols(const std::uint8_t* symbols, std::int64_t count);
 
 /// Lengths of a Huffman code, cut off at kMaxCodeBits. At least one symbol must occur.
@@ -31,8 +30,7 @@ bool is_complete(const CodeLengths& lengths);
 /// Upper bound of the streams' total size in bytes, without kSlack.
 std::int64_t most_bytes(const Counts& counts, const CodeLengths& lengths);
 
-/// Sizes of the four streams. Stream k has the symbols from k · ceil(count / 4) on: a quarter each,
-/// the last stream the rest.
+/// Sizes of the four streams. Stream k begins at symbol k · ceil(count / 4).
 struct Streams {
   std::array<std::uint32_t, kStreams> bytes = {};
   std::int64_t total() const {
@@ -47,8 +45,8 @@ Streams encode_symbols(const std::uint8_t* symbols, std::int64_t count, const Co
                        std::uint8_t* to);
 
 /// Decodes the streams. `from` needs kSlack readable bytes past the streams, and `symbols` room for
-/// kSlack more than `count`. Returns false for streams that no encoder wrote; some symbols may have
-/// been written then.
+/// `count` + kSlack. Returns false for streams that no encoder wrote; some symbols may have been
+/// written by then.
 bool decode_symbols(const std::uint8_t* from, const Streams& streams, const CodeLengths& lengths,
                     std::uint8_t* symbols, std::int64_t count);
 

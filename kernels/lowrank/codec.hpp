@@ -52,7 +52,7 @@ class LowRankCodec : public Codec {
   Feedback feedback() const { return feedback_; }
   const Operators& operators() const { return *operators_; }
 
-  /// A slice split into its parts.
+  /// A slice as a matrix, with its states.
   struct Work {
     const StagedSlice& slice;
     MatrixShape shape;

@@ -1,4 +1,4 @@
-// The operators on a GPU, with the order of sums in order.hpp.
+// The operators (operators.hpp) on a GPU. They add in the order that order.hpp defines.
 
 #include <cstddef>
 #include <cstdint>
@@ -240,7 +240,7 @@ struct BasisJob {
   double* gram;
   double* inverse;
   double* lengths;
-  int* not_finite;  ///< flag of the last pass but one
+  int* not_finite;  ///< set by a pass that finds an entry that is not finite
   std::int64_t first_block;
 
   __host__ __device__ int pairs() const { return rank * (rank + 1) / 2; }
@@ -305,7 +305,7 @@ __global__ void factorise_gram(const Jobs<BasisJob> jobs) {
 
 std::int64_t blocks_of_rows(const BasisJob& job) { return divided_up(job.rows, kThreadsPerBlock); }
 
-/// Computes one row, with one thread. The last column comes first, because it needs all the others.
+/// Computes one row in place, with one thread; last column first: it needs the others' old values.
 __device__ void multiply_row_by_inverse(const BasisJob& job, std::int64_t row) {
   for (int c = job.rank - 1; c >= 0; --c) {
     double sum = 0;
@@ -466,7 +466,7 @@ class CudaOperators : public Operators {
       job.row_blocks = divided_up(item.rows, kGramRows);
       doubles += job.row_blocks * job.pairs() + std::int64_t{2} * item.rank * item.rank + item.rank;
     }
-    // A pass that only finds missing columns has its own flag, which is never read.
+    // Each pass has a flag of its own. Only that of the last pass but one is read.
     const auto count = static_cast<std::int64_t>(items.size());
     Workspace workspace(doubles, 3 * count, on);
     int* const flags = workspace.take_flags(3 * count);

@@ -10,10 +10,10 @@
 namespace hipress::kernels::lowrank {
 
 struct Loops {
-  /// Adds M·factor to totals (rank columns of `rows`). `room` holds room_floats(rank).
+  /// Adds M·factor to `totals` (`rank` columns of matrix.rows). `room`: room_floats(rank) floats.
   void (*multiply)(const Matrix& matrix, const float* factor, int rank, double* totals,
                    float* room);
-  /// Adds Mᵀ·factor to totals (rank columns of `columns`).
+  /// Adds Mᵀ·factor to `totals` (`rank` columns of matrix.columns).
   void (*multiply_transposed)(const Matrix& matrix, const float* factor, int rank, double* totals,
                               float* room);
   /// Reconstruction of values and residual; does not touch `mean` and `kept`.

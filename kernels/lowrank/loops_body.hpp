@@ -10,8 +10,8 @@ namespace hipress::kernels::lowrank {
 
 HIPRESS_LANES std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// Row `row` of a matrix starting at column `first`, in fp32: in place, or copied to `room`; zeros
-/// up to `padded`.
+/// `width` entries of a row of a matrix, starting at column `first`, in fp32, then zeros up to
+/// `padded` entries. They are in place if possible, else copied to `room`.
 template <class F>
 HIPRESS_LANES const float* line_of(const Matrix& matrix, std::int64_t row, std::int64_t first,
                                    std::int64_t width, std::int64_t padded, float* room) {
@@ -333,7 +333,7 @@ HIPRESS_LANES void add_columns(const float (*left)[kRowsAtOnce], const float* ri
   }
 }
 
-/// A tile of kRowsAtOnce rows of left·rightᵀ starting at row `row`; rows past the last are 0.
+/// Computes kRowsAtOnce rows of left·rightᵀ starting at row `row`; rows past the last one are 0.
 template <class F>
 __attribute__((noinline)) void product_tile(const float* left, std::int64_t rows, std::int64_t row,
                                             const float* right, std::int64_t columns,
@@ -470,7 +470,7 @@ void multiply_by_own(const float* factor, std::int64_t rows, int rank, double* g
   }
 }
 
-/// Processes one vector of rows. The last column comes first, because it needs all the others.
+/// Processes one vector of rows in place; last column first: it needs the others' old values.
 template <class F>
 HIPRESS_LANES void multiply_rows_by_inverse(float* factor, std::int64_t rows, int rank,
                                             const double* inverse) {

@@ -18,13 +18,12 @@
 ///                          Tiles are added in order, in double.
 ///   transposed product     Rows are cut into tiles of 128, and these into groups of 8. The
 ///   Mᵀ·A                   products of a group are added in order, and the groups' sums are
-///                          added to the sum of their tile.
-///                          Both are in fp32.
-///                          Tiles are added in order, in double.
-///   A·Bᵀ                   Column by column of the factors, in fp32.
+///                          added to the sum of their tile, both in fp32. Tiles are added in order,
+///                          in double.
+///   A·Bᵀ                   Products are added column by column of the factors, in fp32.
 ///   Gram matrix AᵀA        Rows are cut into blocks of 1024. In a block, lane l of 16 adds the
 ///                          products of rows l, l + 16 …; then lanes as above. Blocks are added in
-///                          order. All of it in double, where products of fp32 numbers are exact.
+///                          order. All is in double, where products of fp32 numbers are exact.
 ///
 /// A tile whose fp32 sum is not finite is summed again in double, in the same order. So a sum is
 /// non-finite only if an input is.
@@ -38,8 +37,8 @@ inline constexpr int kGramRows = 1024;
 inline constexpr int kMaxRank = 128;
 
 /// Rank threshold: a column counts as dependent on the earlier ones if the part orthogonal to them
-/// has less than this share of its squared length. A Gram matrix in double resolves condition
-/// numbers up to 3·10^6.
+/// has less than this share of its squared length. With a Gram matrix in double, condition numbers
+/// up to 3·10^6 are resolved.
 inline constexpr double kLeastPivot = 1e-13;
 
 /// Saturation bound of a factor's entries; sums over 65536 nodes stay finite.
@@ -104,7 +103,7 @@ HIPRESS_LANES DrawStream stream_of_factor(const DrawKey& key, std::int64_t entri
   return draw_stream(common, entries);
 }
 
-// ---- from a Gram matrix to what makes columns orthonormal ----
+// ---- from a Gram matrix to the matrix that makes the columns orthonormal ----
 //
 // Matrices are rank × rank, row by row, and upper triangular. Work is distributed by columns:
 // worker `first` of `step` does columns first, first + step …; `meet()` is a barrier among the

@@ -7,10 +7,10 @@ namespace {
 /// A random sketch: P = M·S, where S has orthonormal columns that are drawn in every step, alike on
 /// all nodes. Decodes to P·Sᵀ, the projection of M on a random subspace.
 ///
-/// With error feedback that is a contraction: a message leaves the share 1 − rank / columns of |M|²
-/// on average, and the residual carries the rest into later steps. Without error feedback, P is
-/// multiplied by columns / rank, which makes it unbiased: the mean of S·Sᵀ over the draws is rank /
-/// columns.
+/// With error feedback the sketch is a contraction: on average a message leaves out the share
+/// 1 − rank / columns of |M|², which the residual carries into later steps. Without error feedback,
+/// P is multiplied by columns / rank. The result is then unbiased, because the mean of S·Sᵀ over
+/// the draws is rank / columns times the identity.
 class RandomSketch : public LowRankCodec {
  public:
   RandomSketch(const Values& values, std::unique_ptr<const Operators> on)

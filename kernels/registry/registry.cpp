@@ -99,16 +99,16 @@ struct NamedValues {
   std::vector<std::string_view> names;
 };
 
-/// Code of one program: per instruction set, by Isa, and for GPUs. Null if this build has none.
-/// CUDA kernels are fetched when a codec is made, because those of a user's program are compiled
-/// then.
+/// Code of one program: for CPUs, indexed by Isa, and for GPUs. A pointer is null if this build
+/// lacks that code. `cuda` is called when a codec is made, because it may have to compile the
+/// kernels of a user's program.
 struct Programs {
   std::array<const CompiledAlgorithm*, 4> host;
   std::function<const CudaKernels&()> cuda;
 };
 
 /// Values in the program's order of parameters. Throws std::invalid_argument for a value that is
-/// not a multiple of the declared step.
+/// not a multiple of DeclaredParameter::multiple.
 std::vector<double> in_order(const CompiledAlgorithm& program, const Values& values) {
   std::vector<double> ordered;
   for (int i = 0; i < program.parameter_count; ++i) {
@@ -202,7 +202,7 @@ std::unique_ptr<Codec> make_cast(const Values& /*values*/, Device device) {
 
 template <class Format>
 Entry cast_entry() {
-  // Four bytes are read and two written, or the reverse.
+  // An encode reads 4 bytes per element and writes 2; a decode does the reverse.
   return {{Format::kName, kFinest, {6, 6, 10}, Format::kHelp, {}, make_cast<Format>},
           [](const Values& /*values*/, Isa isa) { return make_host_cast<Format>(isa); }};
 }
@@ -240,8 +240,8 @@ std::vector<Entry> low_rank_entries() {
                          lowrank::make_rsketch)};
 }
 
-/// An encode reads 4 bytes per element and writes three bytes and a coded exponent: 3.4 bytes for
-/// normally distributed numbers. A decode reads those and writes 4.
+/// An encode reads 4 bytes per element and writes 3 bytes and a coded exponent, together 3.4 bytes
+/// for normally distributed numbers. A decode reads those 3.4 bytes and writes 4.
 Entry lossless_entry() {
   Entry entry;
   entry.row.name = "lossless";
@@ -453,8 +453,8 @@ std::vector<AlgorithmRow>& rows() {
   return table;
 }
 
-/// True if the name has only letters, digits and "_", which lists of algorithms, profiles and plans
-/// can hold.
+/// True if the name has only letters, digits and "_", so that lists of algorithms, profiles and
+/// plans can hold it.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

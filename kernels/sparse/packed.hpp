@@ -34,7 +34,7 @@ class PackedCodec : public Codec {
   std::int64_t encoded_bytes(std::int64_t elements) const override { return layout(elements).end; }
   /// Temporary memory of the sparsifier, plus the plain messages.
   std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const override {
-    const std::int64_t plain = 2 * sparsifier_->encoded_bytes(elements);  // and counts by word
+    const std::int64_t plain = 2 * sparsifier_->encoded_bytes(elements);  // 2: with counts of words
     return sparsifier_->temporary_bytes(elements, messages) +
            std::max<std::int64_t>(1, messages) * plain;
   }

@@ -27,9 +27,9 @@ namespace hipress::kernels {
 
 namespace {
 
-/// Flags of the built-in algorithms for the fastest instruction set here. They are part of the
-/// cache key, so a different processor finds a cached program only if it has the same instruction
-/// set.
+/// Compiler flags: those of the built-in algorithms for the fastest instruction set here. They are
+/// part of the cache key, so a different processor finds a cached program only if it has the same
+/// instruction set.
 std::vector<std::string> compiler_flags() {
   std::vector<std::string> flags = {"-std=c++20", "-O3", "-ffp-contract=off", "-fPIC",
                                     "-shared",    "-w",  "-DHIPRESS_PLUGIN"};
@@ -43,7 +43,7 @@ std::vector<std::string> compiler_flags() {
   return flags;
 }
 
-/// Inputs of the machine code besides the headers, for the cache key.
+/// Inputs, besides the headers, that determine the machine code: parts of the cache key.
 std::vector<std::string> inputs_of(const std::string& code) {
   std::vector<std::string> inputs = compiler_flags();
   inputs.push_back(io::cxx_compiler());
@@ -124,7 +124,7 @@ std::string build(const std::string& path, const std::string& code, const io::Pr
 
 /// Loads a library from memory; it is never unloaded.
 const CompiledAlgorithm& open(const std::string& path, const std::string& library) {
-  // Keep the descriptors open: the loader would take a reused name for the same library.
+  // Keep the descriptors open: the loader takes files of the same name for the same library.
   static std::vector<std::unique_ptr<io::MemoryFile>> loaded;
   const io::MemoryFile& file = *loaded.emplace_back(std::make_unique<io::MemoryFile>(library));
   void* const handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);

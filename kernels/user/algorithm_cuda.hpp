@@ -7,9 +7,9 @@
 /// User programs on GPUs; the counterpart of user/algorithm.hpp.
 namespace hipress::kernels {
 
-/// Machine code of a program's kernels for GPUs of compute capability `capability` (90 for 9.0).
-/// Taken from a ProgramCache under a key of all inputs (program, headers, NVRTC, flags), or
-/// compiled and put there.
+/// Returns the machine code of a program's kernels for GPUs of compute capability `capability` (90
+/// for 9.0). Reads it from a ProgramCache under a key of all inputs (program, headers, NVRTC,
+/// flags); if it is not there, compiles it and stores it there.
 GpuCode gpu_code(const Nvrtc& nvrtc, const UserProgram& program, int capability);
 
 /// Kernels of a program for the current GPU, kept until the process ends. Throws io::RunError if

@@ -88,7 +88,7 @@ struct Program {
 }  // namespace
 
 std::vector<std::string> nvrtc_libraries() {
-  // First the version of this build's runtime, whose code the driver accepts.
+  // The version of this build's runtime comes first: the driver accepts its code.
   std::vector<std::string> names = {fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000)};
   for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) {
     if (name != names[0]) names.emplace_back(name);
@@ -156,8 +156,8 @@ int Nvrtc::architecture_for(int capability) const {
 }
 
 std::vector<std::string> Nvrtc::flags(int architecture) {
-  // The flags that nvcc gets for the built-in algorithms. No headers are searched for in the
-  // working directory.
+  // The flags that nvcc gets for the built-in algorithms. The working directory is not searched for
+  // headers.
   return {"-std=c++20",          "-default-device",
           "--fmad=false",        "--disable-warnings",
           "--no-source-include", fmt::format("--gpu-architecture=sm_{}", architecture)};

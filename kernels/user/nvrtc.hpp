@@ -29,16 +29,16 @@ class Nvrtc {
   std::string version() const;
 
   /// Architecture to compile for, given a GPU's compute capability `capability` (90 for 9.0): the
-  /// newest of the same generation that is not newer. Throws io::RunError if NVRTC supports no such
-  /// architecture.
+  /// newest of the GPU's generation that is not newer than the GPU. Throws io::RunError if NVRTC
+  /// supports no such architecture.
   int architecture_for(int capability) const;
 
   /// Compiler flags. The result of compile() depends on them, the code, the headers and the
   /// version.
   static std::vector<std::string> flags(int architecture);
 
-  /// Compiles generated code. `kernels` are C++ names, templates with their arguments; `path` is
-  /// for error messages. Throws io::RunError with the start of the log on failure.
+  /// Compiles generated code. `kernels` are C++ names, with their template arguments; `path` is for
+  /// error messages. On failure, throws io::RunError with the start of the compiler's log.
   GpuCode compile(const std::string& path, const std::string& code,
                   const std::vector<std::string>& kernels, int architecture) const;
 

@@ -9,7 +9,7 @@
 
 namespace hipress::kernels {
 
-/// Absolute include folder of "kernels/…".
+/// Absolute path of the folder from which programs include "kernels/…".
 std::string include_root();
 
 /// Cache key: SHA-256, as 64 hex digits, of `inputs` (code, compiler, flags) and the headers of

@@ -25,8 +25,8 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kDropInBudget_s = 0.5;  // budget for plans without compression, beside a search
-                                         // that does not optimise
+// Budget of the search for plans without compression, if the main search does not optimise.
+constexpr double kDropInBudget_s = 0.5;
 
 class Stopwatch {
  public:
@@ -54,8 +54,7 @@ SearchResult find_plan(const PreparedRequest& prepared, const Problem& problem, 
   return found;
 }
 
-/// Searches for the best plan without compression, the reference for compression; none if nothing
-/// can be compressed.
+/// Searches for the best plan without compression; unset if nothing can be compressed.
 std::optional<SearchResult> find_uncompressed(const PreparedRequest& prepared,
                                               const Problem& problem) {
   if (!may_compress(problem)) return std::nullopt;
@@ -65,7 +64,7 @@ std::optional<SearchResult> find_uncompressed(const PreparedRequest& prepared,
   return search_uncompressed(problem, limits);
 }
 
-/// Runs both searches, in parallel if there are jobs for that. They are independent.
+/// Runs both searches, which are independent, in parallel if there are jobs for that.
 std::pair<SearchResult, std::optional<SearchResult>> find_both(const PreparedRequest& prepared,
                                                                const Problem& problem) {
   std::pair<SearchResult, std::optional<SearchResult>> found;
@@ -115,7 +114,7 @@ void search_other_levels(const PreparedRequest& prepared, const Problem& other, 
   }
   std::optional<double>& planned_s = advice.comparison.planned_s;
   if (planned_s) {
-    // Within the tolerance, take the plan with the smaller loss.
+    // Within the tolerance, the plan with the smaller loss is taken.
     const Coarseness had = coarseness_of(prepared.problem, found.plan);
     const Coarseness has = coarseness_of(other, result.plan);
     const double slack = 1 + prepared.problem.tolerance;
@@ -188,8 +187,7 @@ void take_advised(const PreparedRequest& prepared, Advice& advice) {
   comparison.planned_s = raw->iteration_s;
 }
 
-/// Lower bound of all plans that the search could have returned, with GPUs at one level, in
-/// seconds.
+/// Lower bound, in seconds, of all plans that the search could return with GPUs at one level.
 double bound(const Problem& problem, std::optional<double> known_s) {
   constexpr std::size_t kBranchNodes = 30;  // tens of milliseconds for most models
   return lower_bound(problem.model, *problem.machines, make_choices(problem),
@@ -199,8 +197,8 @@ double bound(const Problem& problem, std::optional<double> known_s) {
       .seconds;
 }
 
-/// Lower bound of all plans that the search could have returned; none, perhaps with a reason, if
-/// unknown. `of_search_s`: the search's own bound; 0: the search has no bound.
+/// Lower bound of all plans that the search could have returned. Unset if unknown, with the reason
+/// in `diagnostic` if there is one. `of_search_s` is the search's own bound, 0 if it has none.
 std::optional<double> find_bound(const PreparedRequest& prepared, double of_search_s,
                                  std::optional<double> known_s, std::string& diagnostic) {
   if (!prepared.search.simulates || !prepared.searches()) return std::nullopt;
@@ -216,8 +214,8 @@ std::optional<double> find_bound(const PreparedRequest& prepared, double of_sear
   return prepared.other ? std::min(bound_s, bound(prepared.other->problem(), known_s)) : bound_s;
 }
 
-/// Reason why plans cannot be simulated; empty if they can. SeCoPa's formulas cover algorithms that
-/// no profile has costs for.
+/// Reason why plans cannot be simulated: the profile lacks costs, which SeCoPa's formulas do not
+/// need. Empty if they can.
 std::string missing_costs(const PreparedRequest& prepared) {
   if (prepared.search.simulates || !prepared.searches()) return {};
   try {
@@ -273,8 +271,8 @@ void search_own_level(const PreparedRequest& prepared, const Problem& problem, A
   if (prepared.optimises()) take_faster(problem, advice.comparison, found);
 }
 
-/// Analyses the plan, and bounds the time of all plans, in parallel. `least_found_s`: time of the
-/// fastest plan that a search found; none: nothing was simulated.
+/// Analyses the plan, and computes the lower bound, in parallel. `least_found_s` is the time of the
+/// fastest plan that was found; unset: nothing was simulated.
 void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> least_found_s,
                        Advice& advice) {
   const Problem& problem = advice.own(prepared);
@@ -298,7 +296,7 @@ void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> le
   if (!no_bound.empty()) advice.found.diagnostics.push_back(std::move(no_bound));
 }
 
-/// Judges the plan. The sentence includes doubts about the verdict.
+/// Judges the plan. Doubts about the verdict become part of its sentence.
 void give_verdict(const PreparedRequest& prepared, Advice& advice) {
   advice.verdict = judge(*advice.problem, advice.found.plan, advice.comparison);
   weaken(models::missing_times(prepared.model), advice.verdict, advice.comparison);
@@ -307,8 +305,8 @@ void give_verdict(const PreparedRequest& prepared, Advice& advice) {
   advice.verdict.sentence.insert(0, other);
 }
 
-/// Advice for one of a request's problems, and for `other`, the same problem with the GPUs at the
-/// other level. Null: there is one level only.
+/// Advice for one of a request's problems. `other` is the same problem with the GPUs at the other
+/// level; null: there is one level only.
 Advice find_advice(const PreparedRequest& prepared, const Problem& problem, const Problem* other) {
   Advice advice;
   advice.problem = &problem;
@@ -327,7 +325,7 @@ Advice find_advice(const PreparedRequest& prepared, const Problem& problem, cons
   return advice;
 }
 
-/// The problem with these algorithms, and with its limits divided by `parts`.
+/// The problem with these algorithms only, and with its limits divided by `parts`.
 std::shared_ptr<const Problem> bounded_by(const Problem& problem,
                                           const std::vector<std::string>& algorithms,
                                           std::size_t parts) {
@@ -355,7 +353,7 @@ Advice find_advice(const PreparedRequest& prepared) {
   if (!prepared.learning || !prepared.searches() || problem.algorithms.empty()) {
     return find_advice(prepared, problem, other);
   }
-  // Plans of coarser algorithms have shorter steps, but more of them: one search for each ratio.
+  // Plans with coarser algorithms have shorter steps but need more: one search for each ratio.
   const auto lists = prepared.learning->bounded(problem.algorithms);
   std::optional<Advice> best;
   double best_s = 0;
@@ -371,7 +369,7 @@ Advice find_advice(const PreparedRequest& prepared) {
     best = std::move(one);
     best_s = time_s;
   }
-  // Gives intervals and passes as much time as without a pilot.
+  // Restart, so that intervals and passes get as much time as without a pilot.
   if (problem.machines->budget) problem.machines->budget->restart();
   return std::move(*best);
 }

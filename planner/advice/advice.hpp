@@ -26,39 +26,39 @@
 ///     std::puts(advice.verdict.sentence.c_str());  // "compress (99 % sure): …"
 ///     const casync::Plan& plan = advice.found.plan;
 ///
-/// Errors in a request are io::InputErrors of the PreparedRequest.
+/// The constructor of PreparedRequest throws io::InputError for an error in the request.
 namespace hipress::planner {
 
 /// Callbacks during advise(). All but `warn` may be empty.
 struct Hooks {
-  Warn warn = [](const std::string&) {};  ///< called before the search begins
-  /// Progress of the search: used share of the budget, and best time so far in seconds. May be
-  /// called on a thread of the search, like `searched`.
+  Warn warn = [](const std::string&) {};  ///< receives warnings, all before the search begins
+  /// Receives the used share of the search's budget, and the best time so far in seconds. Like
+  /// `searched`, it may be called on a thread of the search.
   std::function<void(double share, double best_s)> progress = {};
-  std::function<void()> searched = {};  ///< called after the last progress of a search
-  /// Set from outside; must stay valid until advise() returns. Searches that optimise then end with
-  /// the best plan so far.
+  /// Called at the end of each search, after its last `progress`.
+  std::function<void()> searched = {};
+  /// Set from outside to interrupt; must stay valid until advise() returns. Searches that optimise
+  /// then end with the best plan so far.
   io::InterruptFlag interrupted = {};
 };
 
-/// A checked request, with everything that it names read in. Construction starts the budget for
-/// simulations beside the search, so a prepared request serves one advise().
+/// A checked request, with all its inputs read. Its constructor starts the time limit of the
+/// simulations (SimulationBudget), so a prepared request serves one advise().
 class PreparedRequest {
  public:
-  /// Reads all inputs, and rejects impossible requests before any long computation: io::InputError
-  /// with file, line or option.
+  /// Reads all inputs. Rejects impossible requests before any long computation: throws
+  /// io::InputError that names file and line, or the option.
   PreparedRequest(const Request& request, PlanForm form, const Hooks& hooks = {});
   PreparedRequest(const PreparedRequest&) = delete;
   PreparedRequest& operator=(const PreparedRequest&) = delete;
 
   /// True if a plan is searched for, false if one is given.
   bool searches() const { return request.analysis.plan.empty(); }
-  /// True if passes polish the plan, and an interrupt ends the search with the best plan so far.
+  /// True if a search optimises the plan. An interrupt then ends it with the best plan so far.
   bool optimises() const { return search.optimises && searches(); }
-  /// Share of the budget for each level of GPUs.
+  /// Share of the budget for each level of GPUs: 0.5 if `other` is set, else 1.
   double share_of_level() const;
-  /// Part of share_of_level() for the search itself; the rest is for the best plan without
-  /// compression.
+  /// Part of share_of_level() for the search itself; the rest is for plans without compression.
   double share_of_search() const;
   static constexpr double kShareUncompressed = 0.5;
 
@@ -66,16 +66,17 @@ class PreparedRequest {
   const Request request;                           ///< request as given, with its algorithms named
   const PlanForm form;                             ///< required form of the plan
   const SearchRow& search;                         ///< search that makes the plan
-  std::vector<std::string> diagnostics;            ///< assumptions made
+  std::vector<std::string> diagnostics;            ///< assumptions made while reading, as sentences
   const models::Model model;                       ///< model with the request's times
   Problem problem;                                 ///< points into the other members
-  std::uint32_t given_nodes = 0;     ///< number of nodes of the given cluster, each of one or
-                                     ///< several GPUs
+  /// Number of nodes of the given cluster, each with one or several GPUs.
+  std::uint32_t given_nodes = 0;
   costs::Profile profile;            ///< costs of the machines
   costs::Profile secopa_profile;     ///< costs for SeCoPa's formulas
   std::optional<Machines> machines;  ///< set by read_machines()
-  /// The problem with the GPUs at the other level, which gets half of the budget; null: one level
-  /// only. A plan in SeCoPa's text stays at the given level, but its rival may be at the other one.
+  /// The problem with the GPUs at the other level (planner/problem/levels.hpp), for which half of
+  /// the budget is used; null: one level only. If the plan is SeCoPa's text, only plans without
+  /// compression are searched at that level, as rivals.
   std::unique_ptr<const OtherLevels> other;
   const Hooks hooks;
   Extent baselines = Extent::kAll;  ///< baselines that find_advice() simulates
@@ -92,32 +93,32 @@ struct Advice {
   SearchResult found;                ///< the plan, after passes and in one topology
   double search_s = 0;               ///< duration of the searches
   const Problem* problem = nullptr;  ///< problem of the plan, at its level of GPUs
-  /// With a pilot: the problems that were searched, at the given and at the other level of GPUs.
-  /// Their algorithms are only those within the plan's limit on the number of steps. Null without a
-  /// pilot.
+  /// With a pilot: the searched problems, with the GPUs at the given level and at the other, and
+  /// with the algorithms of the list in Learning::bounded() that gave the plan. Otherwise null.
   std::shared_ptr<const Problem> bounded = {}, bounded_other = {};
   /// The problem at the request's level of GPUs, as searched.
   const Problem& own(const PreparedRequest& prepared) const {
     return bounded ? *bounded : prepared.problem;
   }
-  bool keeps_plan = false;  ///< the plan is what a framework runs; passes keep it
+  /// The plan is one that a framework runs as it is, so passes leave it unchanged.
+  bool keeps_plan = false;
   Comparison comparison;
   Verdict verdict;
   Analysis analysis;
 };
 
-/// Finds a plan, and compares its time with the baselines'. A faster baseline replaces it. The plan
-/// compresses nothing if compression saves no more than the tolerance.
+/// Finds a plan, and compares it with the baselines. A faster baseline replaces it. If compression
+/// saves no more than the tolerance, the plan compresses nothing.
 Advice find_advice(const PreparedRequest& prepared);
 
-/// Polishes the plan, runs the requested analyses, bounds the time of all plans, and judges. Throws
-/// io::InputError if an analysis of a given plan is impossible.
+/// Polishes the plan, runs the requested analyses, computes the lower bound, and judges the plan.
+/// Throws io::InputError if a given plan cannot be analysed.
 void complete(const PreparedRequest& prepared, Advice& advice);
 
 /// Calls find_advice() and complete().
 Advice advise(const PreparedRequest& prepared);
 
-/// Like advise(), but without passes and bound, and with cheap baselines alone.
+/// Like advise(), but without passes and bound, and with cheap baselines only (Extent::kCheap).
 Advice advise_briefly(PreparedRequest& prepared);
 
 }  // namespace hipress::planner

@@ -28,7 +28,7 @@ Uncertainty uncertainty_of(const AnalysisOptions& options, const Problem& proble
   return uncertainty;
 }
 
-/// Limits of the passes: the search's remaining budget, plus kPassAllowance.
+/// Limits of the passes: what the search left of its budget, plus kPassAllowance.
 Limits limits_of_passes(const Limits& limits, const Found& found) {
   Limits left = limits;
   left.progress = {};
@@ -85,7 +85,8 @@ void require_readable(const std::string& path_or_name, const Problem& problem) {
   if (problem.topology != "best") {
     read_plan(path_or_name, problem, problem.topology, {});
   } else if (io::is_yaml_name(path_or_name)) {
-    io::YamlNode::load(path_or_name);  // its GPUs may be at either level, so it is only loaded
+    // Only load it, since the plan may be for GPUs at either level.
+    io::YamlNode::load(path_or_name);
   } else {
     read_plan(path_or_name, problem, "ps", {});
   }
@@ -126,7 +127,7 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
                       "or RING instead of BEST",
                       io::quote(path_or_name)));
     }
-    context.topology = "ps";  // unless the file says
+    context.topology = "ps";  // unless the file names one
   }
   if (io::is_yaml_name(path_or_name)) {
     if (const auto said = io::YamlNode::load(path_or_name).find("topology")) {
@@ -165,8 +166,8 @@ Limits limits_of_search(const AnalysisOptions& options, const Limits& limits) {
 
 namespace {
 
-/// Runs an analysis within the budget; a diagnostic reports a budget that is over before or during
-/// it. If a searched plan's graph is too large for `option`, the plan is kept.
+/// Runs an analysis within the budget. A diagnostic replaces its result if the budget ends before
+/// or during it or, unless the plan is given, if the plan's graph is too large for `option`.
 template <class Work>
 void within_budget(const char* option, const AnalysisOptions& options, const Problem& problem,
                    Analysis& analysis, const Work& work) {

@@ -23,30 +23,30 @@ struct AnalysisOptions {
   bool explain = false;
   std::string compare;  ///< plan file or name; empty: no comparison
   std::string plan;     ///< given plan; empty: search
-  bool report = false;  ///< a page shows the plan
+  bool report = false;  ///< a report page is written, which shows the plan
   bool robust = false;
   std::string jitter;  ///< text for sim::Jitter::parse(); empty: none
   std::optional<double> bandwidth_uncertainty;
   std::optional<std::uint32_t> replicas;
-  /// Transfer order for given plans; none: the plan's own, else ready.
+  /// Transfer order for given plans; unset: the plan's own, or ready if it has none.
   std::optional<sim::TransferOrder> order;
 
   bool any() const { return explain || robust || !compare.empty() || !plan.empty(); }
 };
 
-/// Callback for sentences to the user.
+/// Receives a warning for the user, as a sentence.
 using Warn = std::function<void(const std::string& sentence)>;
 
 /// Throws io::InputError for contradictory options.
 void check(const AnalysisOptions& options, const Problem& problem);
 
-/// Reads a plan file or makes a named plan for the problem. The topology is the plan YAML's, else
-/// `topology`; throws io::InputError if that is "best". The transfer order is `order` if given,
-/// else the plan YAML's, else ready.
+/// Reads a plan file, or makes the named plan for the problem. The topology is that of the plan
+/// YAML, or `topology` if the plan names none; "best" is then refused with io::InputError. The
+/// transfer order is `order` if set, otherwise that of the plan YAML, or ready.
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
                     const std::string& topology, std::optional<sim::TransferOrder> order);
 
-/// Limits of the search itself: half of `limits` for a robust plan, since more searches follow.
+/// Limits of the search itself: half of `limits` if a robust plan is requested.
 Limits limits_of_search(const AnalysisOptions& options, const Limits& limits);
 
 /// Results of the requested analyses, within the budget.
@@ -58,7 +58,8 @@ struct Analysis {
   std::optional<RobustChoice> robust;
   std::optional<Explanation> explanation;
   std::optional<PlanComparison> comparison;
-  std::optional<plans::DenseFallback> dense;  ///< fallback of plans that gather sparse messages
+  /// Dense fallback, for plans that gather sparse messages.
+  std::optional<plans::DenseFallback> dense;
 };
 
 /// Result of a search, with the budget that it used.

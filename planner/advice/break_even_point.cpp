@@ -18,14 +18,16 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kWidest = 64;         // the range is from 1/64 to 64 times the given value
-constexpr double kManyNodes = 512;     // upper end of the range for numbers of nodes
-constexpr double kWider = 4;           // factor by which a range without a turn grows
-constexpr double kSlow_s = 5;          // the range grows no further if a plan takes longer
+constexpr double kWidest = 64;      // the range is from 1/64 to 64 times the given value
+constexpr double kManyNodes = 512;  // upper end of the range for numbers of nodes
+constexpr double kWider = 4;        // factor by which a range without a turn grows
+// The range grows no further if a value's advice takes longer.
+constexpr double kSlow_s = 5;
 constexpr double kNear = 1.011;        // final ratio of two values in a bisection
-constexpr double kNearEnough = 1.045;  // final ratio at the ends of the ranges with a sure answer
-constexpr double kKnownReach = 2;      // factor up to which known plans are compared
-constexpr double kNearOfKnown = 1.1;   // final ratio of two values, for known plans
+constexpr double kNearEnough = 1.045;  // final ratio of two values where a sure answer ends
+// Largest factor from the request's value at which known plans are compared.
+constexpr double kKnownReach = 2;
+constexpr double kNearOfKnown = 1.1;  // final ratio of two values, for known plans
 
 std::string seconds_text(double value) { return fmt::format("{:.12g}s", value); }
 
@@ -89,8 +91,7 @@ constexpr std::array kRows = {
                 [](double value) { return io::format_duration(value); }},
 };
 
-/// Saving of the fastest compressing plan over the fastest without compression, independent of the
-/// advice.
+/// Saving of the fastest plan with compression over the fastest without, whatever was advised.
 Elsewhere elsewhere_of(const PreparedRequest& prepared, const Advice& advice, double value) {
   const Comparison comparison = by_progress(*advice.problem, advice.found.plan, advice.comparison);
   Elsewhere made{.value = value, .answer = advice.verdict.answer};
@@ -113,7 +114,7 @@ Elsewhere elsewhere_of(const PreparedRequest& prepared, const Advice& advice, do
   return made;
 }
 
-/// Advice on known plans, at the costs of a different request.
+/// Advice among known plans, with the costs of another request.
 Advice advise_among(const Comparison& known, const PreparedRequest& prepared) {
   Advice advice;
   advice.problem = &prepared.problem;
@@ -143,8 +144,8 @@ double middle(const QuantityRow& quantity, double low, double high) {
   return quantity.whole ? std::round(between) : between;
 }
 
-/// Bisects to the last value at which `side` equals its value at `low`, and the first at which it
-/// differs; their ratio is at most `near`.
+/// Bisects the range from `low` to `high`. Returns the last value at which `side` is as at `low`,
+/// and the first at which it differs. Their ratio is at most `near`.
 std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, double low,
                                  double high, double near,
                                  const std::function<bool(const Elsewhere&)>& side) {
@@ -181,8 +182,8 @@ bool is_sure(const Elsewhere& at, bool compresses) {
   return compresses ? probability >= kSure : probability <= 1 - kSure;
 }
 
-/// Value nearest to a turn, below or above it, at which the advice is sure: the first such value in
-/// `looked_at`, refined by bisection towards its neighbour.
+/// Value below or above a turn at which the advice is sure, as near to the turn as possible: the
+/// first such value in `looked_at`, moved by bisection towards its neighbour.
 std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
                                 const std::vector<double>& looked_at, double turn, bool below,
                                 bool compresses) {
@@ -239,8 +240,8 @@ class Look {
 
   bool compresses(double value) { return margin(what_if_.at(quantity_, value), tolerance_) > 0; }
 
-  /// Comparable values, ascending, within the range of the grid. If all answers agree, the range
-  /// grows until the answer changes.
+  /// Values of the grid for which a comparison was possible, ascending. If all answers agree, more
+  /// values are added at its ends until the answer changes.
   std::vector<double> values() {
     std::vector<double> found = of_grid();
     const auto same = [&](double value) { return compresses(value) == compresses(found.front()); };
@@ -257,8 +258,8 @@ class Look {
   }
 
  private:
-  /// Comparable values of the grid. Numbers of nodes that cannot be simulated are left out, and
-  /// slow ones unless evaluations are counted.
+  /// Values of the grid for which a comparison was possible. Numbers of nodes end before the first
+  /// one that cannot be simulated and, unless evaluations are counted, at the first slow one.
   std::vector<double> of_grid() {
     std::vector<double> values;
     std::optional<double> first;
@@ -282,8 +283,7 @@ class Look {
     return values;
   }
 
-  /// Extends the values on one side, within QuantityRow::makes_sense. Returns true if the answer
-  /// turned.
+  /// Adds values at one end, within QuantityRow::makes_sense. Returns true if the answer turned.
   bool widened(std::vector<double>& values, bool below) {
     const Span& sense = quantity_.makes_sense;
     const double factor = quantity_.whole ? 2 : kWider;
@@ -301,8 +301,7 @@ class Look {
     return false;
   }
 
-  /// True if a comparison was possible. Sets `slow` if it took long and the request gives no number
-  /// of evaluations.
+  /// True if a comparison was possible. Sets `slow` if it took long with a timed budget.
   bool comparable(double value, bool& slow) {
     const auto begin = std::chrono::steady_clock::now();
     if (!what_if_.at(quantity_, value).saving) return false;
@@ -331,7 +330,7 @@ struct Bracket {
   bool compress_below = false;
 };
 
-/// Values between two brackets, with the brackets' ends. `before` and `after` may be null.
+/// Values between two brackets, including the brackets' ends; null: no bracket on that side.
 std::vector<double> between(const std::vector<double>& values, const Bracket* before,
                             const Bracket* after) {
   std::vector<double> found;
@@ -501,8 +500,8 @@ std::string describe_range(const BreakEvenPoint& point, double tolerance) {
                        : fmt::format(", surely at {} of {} values", sure.size(), curve.size()));
 }
 
-/// Describes a range from one turn to another; null stands for an end of the range. `verb` is the
-/// answer within it. Returns `close` if the answer is nowhere sure.
+/// Describes the values from one turn to another at which the answer is sure; null stands for an
+/// end of the range. `verb` is the answer. Returns `close` if there are no such values.
 std::string describe_sure(const QuantityRow& quantity, const Turn* from, const Turn* to,
                           const char* verb, const std::string& close) {
   const auto& text = quantity.text;
@@ -524,15 +523,14 @@ std::string describe_place(const QuantityRow& quantity, const Turn* from, const 
   return fmt::format("between {} and {}", text(from->value), text(to->value));
 }
 
-/// Sentences for the ranges in which compression pays, each with the following range in which it
-/// does not.
+/// Sentences for the ranges in which compression pays, each with the next in which it does not.
 std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
   const QuantityRow& quantity = *point.quantity;
   const auto does_not = [&](const Turn* from, const Turn* to) {
     return ", " + describe_sure(quantity, from, to, "surely not",
                                 "too close to call " + describe_place(quantity, from, to));
   };
-  std::vector<const Turn*> ends = {nullptr};  // ends of ranges, null for those of all values
+  std::vector<const Turn*> ends = {nullptr};  // ends of ranges; null: the end of all values
   for (const Turn& turn : point.turns) ends.push_back(&turn);
   ends.push_back(nullptr);
   std::vector<std::string> sentences;

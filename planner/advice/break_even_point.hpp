@@ -22,12 +22,12 @@ struct Span {
 
 /// A quantity that can be varied. Adding one is one row in quantities().
 struct QuantityRow {
-  std::string_view name;                          ///< "compute-time"
-  std::string_view words;                         ///< "compute time"
-  std::string_view unit;                          ///< unit of the values: "B/s", "s", "nodes"
-  bool whole = false;                             ///< values are whole numbers
-  Span may_be;                                    ///< possible values
-  Span makes_sense;                               ///< range in which turns are searched for
+  std::string_view name;   ///< "compute-time"
+  std::string_view words;  ///< "compute time"
+  std::string_view unit;   ///< unit of the values: "B/s", "s", "nodes"
+  bool whole = false;      ///< values are whole numbers
+  Span may_be;             ///< possible values
+  Span makes_sense;        ///< widest range in which turns (see Turn) are searched for
   double (*of)(const PreparedRequest& prepared);  ///< value in a request
   void (*set)(double value, Request& request);    ///< changes the value
   std::string (*text)(double value);              ///< "25 Gbit/s"
@@ -53,19 +53,20 @@ struct Elsewhere {
 /// Plans that WhatIf compares at other values.
 enum class Compared : std::uint8_t {
   kSearched,  ///< those found by a search at each value
-  /// Up to twice or half of the request's value: plans of the given advice, simulated again. Beyond
-  /// that, and for other numbers of nodes: those of a brief search. With a pilot, as kSearched.
+  /// If the value is at most twice and at least half of the request's, the plans of the given
+  /// advice are simulated again. For other values and other numbers of nodes, a brief search finds
+  /// plans. With a pilot, same as kSearched.
   kKnown,
 };
 
-/// Asks for advice with other values of quantities. Each value is evaluated once. Every search has
-/// the same number of evaluations.
+/// Answers what the advice would be for other values of a quantity. Evaluates each value once. All
+/// searches have the same number of evaluations.
 class WhatIf {
  public:
-  /// `prepared`, and `advice` if given, must outlive the object. Plans are searched on the timeline
-  /// even if the request names neither profile nor cluster. `advice` is the answer to the request.
-  /// If the request asks for the best plan, at() uses it for the request's own values, so that it
-  /// agrees with the verdict.
+  /// `prepared`, and `advice` if given, must outlive the object. The plans are searched with
+  /// simulations (search timeline) even if the request names neither profile nor cluster. `advice`
+  /// is the answer to the request. If the request asks for the best plan, at() returns it for the
+  /// request's own values, so that both agree.
   WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice = nullptr,
          Compared compared = Compared::kSearched);
 
@@ -78,7 +79,7 @@ class WhatIf {
   bool is_brief() const { return known_plans_ != nullptr; }  ///< true: few and coarse values
 
  private:
-  /// `far`: known plans do not count at that value.
+  /// `far`: the value is too far from the request's to compare the known plans.
   Elsewhere ask(const Request& request, double value, double faster_codecs, bool far) const;
 
   const PreparedRequest& prepared_;
@@ -88,11 +89,11 @@ class WhatIf {
   std::map<std::pair<std::string_view, double>, Elsewhere> known_;
 };
 
-/// A value at which compression begins or ceases to save more than the tolerance.
+/// A value at which the answer turns: compression begins or ceases to save more than the tolerance.
 struct Turn {
   double value = 0;
-  /// Nearest values below and above at which the answer has at least probability kSure. None if
-  /// there is no such value on that side of the range.
+  /// Nearest values below and above the turn at which the answer is sure (probability of at least
+  /// kSure). Unset if the range has no such value on that side.
   std::optional<double> low = {}, high = {};
   bool compress_below = true;  ///< false: compress above
 };
@@ -104,21 +105,20 @@ struct BreakEvenPoint {
   std::vector<Turn> turns = {};       ///< ascending
   std::vector<Elsewhere> curve = {};  ///< ascending values for which both times are known
   std::string diagnostic = {};        ///< reason why part of the range was not evaluated, or empty
-  bool hides_nothing = false;         ///< the compute time is unknown
+  bool hides_nothing = false;  ///< the compute time is unknown, so no communication is hidden
 };
 
-/// Call this before a search. Throws io::InputError, with a remedy, if the quantity's value lies
-/// outside its range, or if the request fixes it, as a cluster file fixes the nodes.
+/// Checks before a search that the quantity can be varied. Throws io::InputError, with a remedy, if
+/// its value is out of range, or if the request fixes it, as a cluster file fixes the nodes.
 void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity);
 
-/// Evaluates values from 1/64 to 64 times the given one (nodes: from 2 to 512), in factors of two.
-/// If all answers agree, the range is extended up to QuantityRow::makes_sense. Bisects the
-/// logarithm between values with different answers.
+/// Evaluates the values from 1/64 to 64 times the given one (nodes: 2 to 512), in factors of two.
+/// If all answers agree, the range grows up to QuantityRow::makes_sense. Between neighbours with
+/// different answers, bisects the logarithm of the value.
 BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity);
 
 /// One sentence per range in which compression pays: "compressing pays below 18.3 Gbit/s: surely up
-/// to 12 Gbit/s, surely not from 25 Gbit/s on". Without turns, one sentence that there is no
-/// break-even.
+/// to 12 Gbit/s, surely not from 25 Gbit/s on". Without turns, says that there is no break-even.
 std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance);
 
 }  // namespace hipress::planner

@@ -38,9 +38,9 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found, E
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
   const std::chrono::duration<double> once = std::chrono::steady_clock::now() - start;
-  // Reserve time for the intervals of the plan and its best rival, which tell more than the last
-  // baselines or a pass. An interval takes two simulations, and the rival's may take as long again.
-  // On a shared machine all of this takes several times as long as one run.
+  // Reserve time for the intervals of the plan and its best rival, which matter more than the last
+  // baselines or a pass. An interval takes two simulations, and those of the rival may take as long
+  // again. On a shared machine all this takes several times as long as one run.
   constexpr double kLeast_s = 1;
   if (machines.budget) {
     machines.budget->reserve(
@@ -67,7 +67,7 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found, E
 
 namespace {
 
-/// Plans of a comparison that compare_again() simulates.
+/// Plans of `known` that compare_again() simulates.
 std::vector<Contender> plans_to_compare(const Problem& problem, const Comparison& known) {
   constexpr double kNear = 1.2, kMostTasks = 1e4;
   std::vector<Contender> plans;
@@ -140,7 +140,7 @@ SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
 
 void consider_uncompressed(const Problem& problem, const SearchResult& found,
                            Comparison& comparison) {
-  // DDP is compared with sharded jobs, although it takes the memory that they lack.
+  // DDP is simulated for sharded jobs, too, but they lack its memory, so it is not compared.
   const JobKind job = kind_of(problem.schedule);
   const JobKind kind = job == JobKind::kLocalUpdates ? JobKind::kAveraging : job;
   const auto consider = [&](Contender contender) {

@@ -7,58 +7,56 @@
 /// Rivals of a plan: baselines, and the best plan without compression.
 namespace hipress::planner {
 
-/// Simulates the plan and the baselines. Approximations, such as a simpler network, are appended to
-/// the diagnostics of `found`.
+/// Simulates the plan and the baselines. Adds approximations that were made, such as a simpler
+/// network, to the diagnostics of `found`.
 Comparison compare_with_baselines(const Problem& problem, SearchResult& found,
                                   Extent extent = Extent::kAll);
 
-/// Simulates plans of the comparison `known` on the problem's machines, with their responses: its
-/// contenders, and baselines that are not much slower. Sets `planned` to the fastest that the
-/// problem allows as its answer. The result has no baselines.
+/// Simulates plans of `known` again, on the machines of `problem`, and forecasts the fastest. The
+/// plans are the contenders of `known`, and its baselines that are not much slower. Sets `planned`
+/// to the fastest plan that the problem allows as its answer. The result lists no baselines.
 Comparison compare_again(const Problem& problem, const Comparison& known, TimedPlan& planned);
 
 /// Searches for the best plan without compression, within limits.
 SearchResult search_uncompressed(const Problem& problem, const Limits& limits);
 
-/// Sets Comparison::uncompressed to the fastest plan without compression: `found`, from
-/// search_uncompressed(), or a baseline. Sets Comparison::raw to the fastest of these that the
-/// problem allows as its answer.
+/// Sets Comparison::uncompressed to the fastest plan without compression: `found`, which
+/// search_uncompressed() returned, or a baseline. Among these plans, Comparison::raw is the fastest
+/// that the problem allows as its answer.
 void consider_uncompressed(const Problem& problem, const SearchResult& found,
                            Comparison& comparison);
 
 /// Sets Comparison::compressed to the fastest compressing plan with the problem's algorithms:
 /// `plan`, or a baseline that the problem allows as its answer. Sets Comparison::elsewhere to the
-/// fastest other baseline. `problem` is the problem of the plan; `given` is that of the baselines,
-/// possibly with the GPUs at the other level.
+/// fastest of the other such baselines. `problem` is the plan's problem, `given` that of the
+/// baselines. They differ if the plan has the GPUs at the other level (planner/problem/levels.hpp).
 void consider_compressed(const Problem& problem, const Problem& given, const TimedPlan& plan,
                          Comparison& comparison);
 
-/// Replaces `found` by the fastest baseline, or by the best plan without compression, if that is
-/// faster and the problem allows it as its answer. A search that optimises is therefore never worse
-/// than these.
+/// Replaces `found` by the fastest baseline or the best plan without compression, if that is faster
+/// and the problem allows it. A search that optimises is thus never worse than these.
 void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found);
 
-/// Sets Baseline::response, within the budget, for baselines that the problem allows as its answer
-/// and whose 90th percentile may be below the plan's. Passes need it. `problem` is the problem of
-/// the plan; `given` is that of the baselines, possibly with the GPUs at the other level.
+/// Sets Baseline::response, within the budget, of baselines that the problem allows as its answer
+/// and whose 90th percentile may be below the plan's. The passes after the search read it through
+/// rivals_of(). `problem` and `given` are as in consider_compressed().
 void add_responses_of_rivals(const Problem& problem, const Problem& given, const TimedPlan& plan,
                              Comparison& comparison);
 
-/// Rivals that passes must not fall behind: plans that the problem allows as its answer. If the
-/// plan compresses nothing, only rivals that compress nothing. The result points into `comparison`.
+/// Plans that passes must not fall behind: those that the problem allows as its answer, and only
+/// plans that compress nothing if the plan compresses nothing. The result points into `comparison`.
 Rivals rivals_of(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
-/// Sentence about the rival with the lowest 90th percentile: "baseline all has a lower 90th
-/// percentile …". Empty if the plan's is the lowest or unknown.
+/// Sentence about the baseline with the lowest 90th percentile: "baseline all has a lower 90th
+/// percentile …". Empty if the plan's is lowest or unknown.
 std::string about_upper_end(const Problem& problem, const casync::Plan& plan,
                             const Comparison& comparison);
 
-/// Sets the responses of the plan, of all contenders, and of what the job runs today.
+/// Sets the responses of the plan, of all contenders, and of the baseline that the job runs today.
 void add_responses_of_contenders(const Problem& problem, const Problem& given,
                                  const TimedPlan& plan, Comparison& comparison);
 
-/// Sets the remaining responses: of the plan, of all contenders, and of the baselines that
-/// add_responses_of_rivals() skipped.
+/// Sets the remaining responses: of plan, contenders, and the baselines not yet forecast.
 void add_responses(const Problem& problem, const Problem& given, const TimedPlan& plan,
                    Comparison& comparison);
 

@@ -25,7 +25,7 @@ constexpr std::string_view kRareSchedule = "local(steps=10)";
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-/// Gains in words: "of 963ms, computation twice as fast would save 4 %, the network 45 %, …".
+/// Describes gains: "of 963ms, computation twice as fast would save 4 %, the network 45 %, …".
 std::string describe(const std::vector<models::Gain>& gains, double iteration_s) {
   std::string text = fmt::format("of {}", io::format_duration(iteration_s));
   for (const models::Gain& gain : gains) {
@@ -36,8 +36,8 @@ std::string describe(const std::vector<models::Gain>& gains, double iteration_s)
   return text;
 }
 
-/// Gains of the contender's unchanged plan with one kind of work at a time twice as fast; none if
-/// its graph is too large.
+/// Describes the gains of the contender's unchanged plan if one kind of work at a time took half as
+/// long; unset if its graph is too large.
 std::optional<std::string> bounds_of(const Problem& problem, const Contender& contender,
                                      const char* how) {
   constexpr double kMostTasks = 2e5;  // a tenth of a second for each simulation
@@ -84,7 +84,7 @@ void add_change(const std::string& what, const Elsewhere& at, const Comparison& 
                                   to_string(at.answer)));
 }
 
-/// Adds changes of the quantities; values that the request cannot have are left out.
+/// Adds sentences for changed quantities; leaves out values that the request cannot have.
 void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>& sentences) {
   struct Change {
     std::string_view quantity;
@@ -104,13 +104,13 @@ void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>
       add_change(fmt::format("{}, {}", words, quantity.text(value)), what_if.at(quantity, value),
                  advice.comparison, sentences);
     } catch (const io::InputError&) {
-      // Impossible if a cluster file fixes the nodes, or a model has no times.
+      // A cluster file may fix the number of nodes, or the model may have no times.
     }
   }
   add_change("codecs twice as fast", what_if.with_faster_codecs(2), advice.comparison, sentences);
 }
 
-/// The contender's plan under a different schedule, on its machines and level of GPUs.
+/// The contender's plan under another schedule, on its machines and at its level of GPUs.
 sim::Scenario scheduled(const PreparedRequest& prepared, const Problem& problem,
                         const Contender& contender) {
   sim::Scenario scenario = {
@@ -126,8 +126,7 @@ sim::Scenario scheduled(const PreparedRequest& prepared, const Problem& problem,
   return scenario;
 }
 
-/// Adds the time of a step if gradients are averaged once in ten steps; nothing if that graph is
-/// too large.
+/// Adds the time of a step if gradients are averaged every ten steps. Leaves out too large graphs.
 void add_schedule(const PreparedRequest& prepared, const Advice& advice,
                   std::vector<std::string>& sentences) {
   const auto& raw = advice.comparison.uncompressed;
@@ -148,7 +147,7 @@ void add_schedule(const PreparedRequest& prepared, const Advice& advice,
   }
 }
 
-/// Buckets of DDP or the wrapping of FSDP, which the job may change at no cost.
+/// Adds a sentence on DDP's buckets or FSDP's wrapping, which a job can change at no cost.
 void add_setting(const Problem& problem, std::vector<std::string>& sentences) {
   const JobKind kind = kind_of(problem.schedule);
   if (problem.machines == nullptr || problem.nodes < 2 || kind == JobKind::kLocalUpdates) return;

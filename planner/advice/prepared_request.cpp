@@ -17,13 +17,13 @@
 namespace hipress::planner {
 namespace {
 
-// Minimum time for simulations beside the search: usually, and if other processes keep the cores
-// busy. A longer budget of the search replaces both.
+// Least time for the simulations beside the search; the second value applies if other processes
+// keep the cores busy. If the search's budget is longer, they get as much as the search.
 constexpr double kLeastBeside_s = 2, kLeastBesideBusy_s = 5;
 constexpr double kNoEnd_s = 1e9;
-constexpr double kShareOfLevels = 0.5;  // per level, if GPUs can be at two levels
+constexpr double kShareOfLevels = 0.5;  // for each level, if GPUs can be at two levels
 
-/// The cluster at the level of GPUs that a given plan is for.
+/// The cluster at the level of GPUs for which a given plan was made.
 costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) {
   return costs::with_nodes(cluster, plans::nodes_of_plan(plan).value_or(cluster.nodes));
 }
@@ -48,7 +48,7 @@ std::shared_ptr<const Learning> learning_of(const Request& request) {
   return std::make_shared<const Learning>(read_pilot(request.pilot));
 }
 
-/// Rejects invalid options, names the algorithms, and sets the transfer order for a given plan.
+/// Rejects invalid options, completes the algorithms, and sets the order for a given plan.
 Request checked(Request request, const Learning* learning) {
   check(request);
   request.algorithms =
@@ -69,7 +69,7 @@ PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const 
       model(read_model(given, diagnostics)),
       problem(problem_of(request, its_form, search, model, learning, its_hooks.warn)),
       hooks(its_hooks) {
-  // Searches that do not optimise end soon, and have no best plan so far.
+  // Searches that do not optimise end soon, and have no best plan to return early.
   if (optimises()) problem.limits.interrupted = hooks.interrupted;
   if (problem.activation_bytes == 0) problem.activation_bytes = model.activation_bytes;
   problem.limits.progress = hooks.progress;
@@ -95,8 +95,8 @@ void PreparedRequest::read_machines() {
   costs::Cluster cluster = std::move(loaded.cluster);
   given_nodes = cluster.nodes;
   if (kind_of(request.schedule) == JobKind::kSharding) cluster = costs::of_gpus(cluster);
-  // Hosts are nodes in the first search: their graphs are small and use all cards. The search with
-  // GPUs as nodes gets what time is left.
+  // The first search has hosts as nodes: its graphs are small, and its plans use all cards. The
+  // search with GPUs as nodes gets the remaining time.
   const bool open = optimises() && problem.topology == "best" && form == PlanForm::kYaml;
   if (open && kind_of(request.schedule) == JobKind::kAveraging && costs::rails(cluster) > 1) {
     cluster = costs::in_two_levels(cluster).value_or(cluster);
@@ -115,7 +115,7 @@ void PreparedRequest::read_machines() {
   problem.machines = &*machines;
 }
 
-/// Drops default algorithms without costs in the profile.
+/// Drops default algorithms that have no costs in the profile.
 void PreparedRequest::keep_profiled() {
   if (problem.profile == nullptr && !search.simulates) return;
   const auto left = std::erase_if(problem.algorithms, [&](const std::string& name) {

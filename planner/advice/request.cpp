@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 
-/// Algorithms known not to slow learning in any job; the default. Sharded jobs compute in bf16.
+/// Default: algorithms known not to slow learning in any job. Sharded jobs compute in bf16.
 constexpr const char* kSafe = "int8block,fp16";
 constexpr const char* kSafeInShards = "int8block,bf16";
 /// One algorithm of each place in the accuracy order, for requests with `coarsest`.
@@ -45,8 +45,8 @@ constexpr const char* kPublished = "onebit,fp16";
 std::vector<std::string> allowed_algorithms(const std::string& text) {
   if (text == "none") return {};
   for (const std::string& name : kernels::split_algorithms(text)) {
-    algorithm(io::first_alternative(name));  // reports an unknown parameter rather than too many
-                                             // values
+    // Throws for an unknown parameter, before named_algorithms() can throw for too many values.
+    algorithm(io::first_alternative(name));
   }
   const std::vector<std::string> names = named_algorithms(text);
   for (const std::string& name : names) algorithm(name);  // throws for unknown algorithms
@@ -68,7 +68,7 @@ const casync::Topology& known_topology(const std::string& name) {
   }
 }
 
-/// Removes algorithms that are missing in the pilot, or with which its job did not learn.
+/// Removes algorithms that the pilot lacks, or with which its job did not learn.
 void leave_out_unknown(const Learning& learning, Problem& problem, const Warn& warn) {
   std::vector<std::string> kept = learning.known(problem.algorithms);
   for (const std::string& name : problem.algorithms) {
@@ -81,8 +81,8 @@ void leave_out_unknown(const Learning& learning, Problem& problem, const Warn& w
   problem.algorithms = std::move(kept);
 }
 
-/// Removes algorithms with stages for SeCoPa, whose formulas cover messages of slices only. A list
-/// of nothing else is kept; the search rejects it.
+/// Removes algorithms with stages for SeCoPa, whose formulas cover only messages of slices. If the
+/// list has no others, it is kept, and the search rejects it.
 void leave_out_stages(const SearchRow& search, Problem& problem, const Warn& warn) {
   if (search.simulates) return;
   std::vector<std::string> kept = of_slices(problem.algorithms);

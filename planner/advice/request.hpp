@@ -31,9 +31,10 @@ struct Request {
   std::string topology = "PS";      ///< row of casync::topologies(), or BEST
   bool topology_given = false;      ///< false: a plan YAML's own topology counts
   std::uint32_t nodes = 0;          ///< 0: the cluster file's number, else 16, as in SeCoPa.py
-  costs::MachineOptions machines;   ///< none named: the machines that SeCoPa was published with
-  models::TimeOptions times;        ///< times that the model lacks, or scaled ones
-  std::string wrap = {};            ///< rule for models::wrap(); empty: the model's own layers
+  /// Machines; if none are named, those with which SeCoPa was published.
+  costs::MachineOptions machines;
+  models::TimeOptions times;  ///< times that replace or scale those of the model
+  std::string wrap = {};      ///< rule for models::wrap(); empty: the model's own layers
   /// Algorithms that the plan may use, separated by commas, or "none". Empty: algorithms_of().
   std::string algorithms;
   std::string pilot;               ///< file made by hipress.pilot; empty: none
@@ -51,7 +52,7 @@ struct Request {
   std::string transfer_order = "ready";     ///< ready, need or best
   bool transfer_order_given = false;        ///< false: a given plan's own order counts
   std::string network = "fair";             ///< port or fair
-  std::optional<double> budget_s;           ///< budget of search and passes; none: 2
+  std::optional<double> budget_s;           ///< budget of search and passes, in seconds; unset: 2
   std::optional<std::int64_t> evaluations;  ///< plans to simulate, instead of budget_s
   double tolerance = kTolerance;            ///< accepted relative slowdown for less compression
   std::uint64_t seed = 0;                   ///< seed of the search's random moves
@@ -73,26 +74,25 @@ struct Request {
 /// Throws io::InputError, naming the option, for an invalid word or number.
 void check(const Request& request);
 
-/// File formats that must be able to hold the plan: SeCoPa's text has no groups, orders and levels
-/// of GPUs.
+/// File format for the plan. SeCoPa's text cannot hold groups, transfer orders, or levels of GPUs.
 enum class PlanForm : std::uint8_t { kText, kYaml };
 
-/// The row of casync::topologies(), or "best"; throws io::InputError if the search cannot choose.
+/// The row of casync::topologies(), or "best" if the search can choose; else throws io::InputError.
 std::string topology_of(const Request& request, const SearchRow& search);
 
 /// Expands a list of algorithms: "powersgd(rank=1|2)" stands for two algorithms. Throws InputError
 /// for more algorithms than a plan can mix.
 std::vector<std::string> named_algorithms(const std::string& list);
 
-/// Planning problem of a request, without machines, progress and interrupts. Throws io::InputError
-/// for requests that the search cannot handle.
+/// Makes the planning problem of a request, without machines, progress and interrupts. Throws
+/// io::InputError for a request that the search cannot handle.
 Problem problem_of(const Request& request, PlanForm form, const SearchRow& search,
                    const models::Model& model, std::shared_ptr<const Learning> learning,
                    const Warn& warn);
 
-/// Algorithms that the plan may use, separated by commas: the request's, else its pilot's (null: no
-/// pilot). Otherwise, for a search that simulates, those known not to slow learning, and coarser
-/// ones up to `coarsest`.
+/// Algorithms that the plan may use, separated by commas: those of the request, otherwise those of
+/// its pilot (null: no pilot). With neither, a search that simulates may use the algorithms that
+/// are known not to slow learning, and coarser ones up to `coarsest`.
 std::string algorithms_of(const Request& request, const SearchRow& search,
                           const Learning* learning);
 

@@ -18,7 +18,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Savings that are worth a change of a setting.
+/// Least saving that is worth a change of a setting, as a share of the time.
 constexpr double kWorthChanging = 0.005;
 
 void add_time(const std::string& value, const models::Model& model, const casync::Plan& plan,
@@ -28,7 +28,7 @@ void add_time(const std::string& value, const models::Model& model, const casync
   }
 }
 
-/// The place of each gradient's bucket, by input index.
+/// By gradient: the place of its bucket among the buckets.
 std::vector<std::size_t> places(const models::Model& model, int cap_mb) {
   std::vector<std::size_t> found(model.gradients.size());
   std::size_t place = 0;
@@ -39,8 +39,7 @@ std::vector<std::size_t> places(const models::Model& model, int cap_mb) {
   return found;
 }
 
-/// The place of each gradient's unit in a plan, by input index. Units are in the order in which
-/// backward completes them.
+/// By gradient: the place of its unit in a plan, in the order of backward.
 std::vector<std::size_t> places(const models::Model& model, const casync::Plan& plan) {
   const casync::Layout layout = casync::make_layout(model, plan);
   std::vector<std::size_t> found(model.gradients.size());
@@ -116,7 +115,7 @@ Setting fsdp_wrapping(const Problem& problem) {
       plan.schedule.timetable(model);
       add_time(rule.title, model, plan, *problem.machines, setting);
     } catch (const io::InputError&) {
-      continue;  // no module is as large
+      continue;  // no module is that large
     }
   }
   return setting;

@@ -52,8 +52,8 @@ constexpr Aspect kAspects[] = {
      [](const TimedPlan& a, const TimedPlan& b) { return a.transfer_order == b.transfer_order; }},
 };
 
-/// Simulated time. None if the plan is impossible (a group by hand of gradients with different
-/// topologies), or too large.
+/// Simulated time. Unset if the plan is too large, or impossible: a group by hand may have
+/// gradients with different topologies.
 std::optional<double> time_s(const Problem& problem, const TimedPlan& plan) {
   try {
     return affordable_iteration(problem.model, plan.plan, *problem.machines, plan.transfer_order)
@@ -77,8 +77,8 @@ void add_aspects(const Problem& problem, const TimedPlan& first, const TimedPlan
   }
 }
 
-/// Adds differences of schedules that decide several gradients at a time; the first gradient of
-/// each unit stands for all of it.
+/// Adds differences of plans whose schedules decide several gradients together. The first gradient
+/// of each such unit stands for all of it.
 void add_parts(const Problem& problem, const TimedPlan& first, const TimedPlan& second,
                PlanComparison& comparison) {
   const std::vector<std::uint32_t> part_of = first.plan.schedule.timetable(problem.model).part_of;

@@ -36,8 +36,8 @@ struct WorkTimes {
 /// Times of one unit (a gradient or bulk group) in the timeline.
 struct UnitUse {
   Picoseconds ready{}, done{}, on_path{};
-  WorkTimes work, path;    ///< one node's mean work; its part on the critical path
-  std::uint32_t hops = 0;  ///< messages one after the other
+  WorkTimes work, path;    ///< mean work of a node, and the part of it on the critical path
+  std::uint32_t hops = 0;  ///< largest number of messages in sequence
 };
 
 /// Simulated iteration of a plan, broken down by unit.
@@ -59,8 +59,8 @@ class Dissection {
     return found == units_.end() ? UnitUse{} : found->second;
   }
 
-  /// Dominant kind of time in the unit's parts of the critical path; shortening it would shorten
-  /// the iteration. For other units, the dominant kind of their work.
+  /// The kind of work that takes most of the unit's time on the critical path; less of it would
+  /// shorten the iteration. For units that are not on the path, the kind with the most work.
   Limiter limiter(std::uint32_t unit) const {
     const UnitUse of = use(unit);
     if (of.on_path.count() > 0) return of.path.most();
@@ -131,7 +131,7 @@ class Dissection {
     }
   }
 
-  /// Adds a task's part of the critical path, and the wire time before it.
+  /// Adds a task's part of the critical path, and the time on the wire before it.
   void add_stretch(const Task& task, double wire_s, double length_s, WorkTimes& path) const {
     path.latency_s += wire_s;
     if (task.kind == Kind::kRecv) {
@@ -160,7 +160,7 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   GradientRow row;
   row.gradient = g;
   row.group = layout.is_group(unit) ? layout.units[unit].name : "";
-  // Gradients of a layer become ready together.
+  // All gradients of a layer become ready at the same time.
   const Picoseconds own = dissection.use(g).ready;
   row.ready_s = casync::to_seconds(own.count() > 0 ? own : use.ready);
   row.done_s = std::max(row.ready_s, casync::to_seconds(use.done));
@@ -172,7 +172,7 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   return row;
 }
 
-/// Adds runner-ups, by simulation, for plans that decide several gradients at a time.
+/// Adds the runners-up, by simulation, of plans that decide several gradients together.
 void add_runner_ups_of_parts(const Problem& problem, const TimedPlan& plan,
                              Explanation& explanation) {
   const SearchRow& search = search_for(problem.schedule, {});

@@ -10,20 +10,19 @@
 
 namespace hipress::planner {
 
-/// Time at which a gradient's synchronisation ends, and its effect on the iteration.
+/// Place of a gradient's synchronisation in the iteration.
 enum class Place : std::uint8_t {
   kHidden,    ///< ends before the end of backward
   kCritical,  ///< partly on the critical path
-  kOffPath,   ///< ends after backward, but others take longer
+  kOffPath,   ///< ends after backward, but not on the critical path
 };
 const char* to_string(Place place);  ///< "hidden behind backward" …
 
-/// Dominant kind of time in a gradient's parts of the critical path, or in its work if it has no
-/// such part.
+/// Kind of work that takes most of a gradient's time: on the critical path, or in total off it.
 enum class Limiter : std::uint8_t {
   kNothing,    ///< no work
   kBandwidth,  ///< bytes over bandwidth
-  kLatency,    ///< overheads, and latency per hop
+  kLatency,    ///< overheads, and the latency of each hop
   kCodec,      ///< encoding, decoding and merging
   kLocal,      ///< exchange between the GPUs of a node
 };
@@ -56,7 +55,7 @@ struct SizeClass {
 struct Explanation {
   std::vector<GradientRow> rows;   ///< in backward order
   std::vector<SizeClass> classes;  ///< the most elements first
-  bool estimated = false;          ///< runner-up costs are estimates on network port
+  bool estimated = false;  ///< the costs of runner-ups are estimates with the network model `port`
   PlanMemory memory;
 };
 

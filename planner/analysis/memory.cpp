@@ -12,7 +12,7 @@
 namespace hipress::planner {
 namespace {
 
-/// State that encoders keep, in bytes: of a slice, or with stages of all gradients of a unit.
+/// State that an encoder keeps, in bytes: of a slice or, with stages, of all gradients of a unit.
 class StateBytes {
  public:
   StateBytes(const models::Model& model, const casync::Plan& plan)
@@ -26,7 +26,7 @@ class StateBytes {
     const kernels::Codec& codec = *codecs_[static_cast<std::size_t>(encode.algorithm)];
     const kernels::CodecTraits& traits = codec.traits();
     if (!traits.additive) return (traits.error_feedback ? traits.state_arrays : 0) * slice_bytes;
-    if (encode.stage > 0) return 0;  // counted with the first
+    if (encode.stage > 0) return 0;  // counted with the first stage
     std::int64_t bytes = 0;
     for (const std::uint32_t member : layout_.units[encode.gradient].members) {
       bytes += kernels::state_bytes(codec, shape_of(model_.gradients[member]));

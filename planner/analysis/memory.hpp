@@ -8,9 +8,9 @@
 
 namespace hipress::planner {
 
-/// Memory of a plan on the node that needs most, beside the gradients.
+/// Memory of a plan, beside the gradients, on the node that needs most of it.
 struct PlanMemory {
-  /// Kept across iterations by codecs: fp32 arrays of encoded slices, per role.
+  /// State that codecs keep from iteration to iteration, such as residuals.
   std::int64_t residual_bytes = 0;
   std::int64_t buffer_bytes = 0;  ///< messages (casync::Buffer)
 };

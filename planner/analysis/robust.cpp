@@ -14,9 +14,9 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::uint32_t kMinReplicas = 8;  // simulated before a candidate is dropped
+constexpr std::uint32_t kMinReplicas = 8;  // number to simulate before a candidate is dropped
 constexpr std::size_t kRobustFinalists = 4;
-constexpr double kMaxTasksOfJob = 8e6;  // largest graph; there is one per job
+constexpr double kMaxTasksOfJob = 8e6;  // largest graph; every job has one
 
 /// Iterations of one plan in the replicas simulated so far.
 class Trial {
@@ -25,7 +25,7 @@ class Trial {
       : problem_(problem), uncertainty_(uncertainty) {
     AffordableScenario how =
         affordable_scenario(problem.model, plan.plan, *problem.machines, plan.transfer_order);
-    // Keep the requested network: none of these graphs is too large for it.
+    // All nodes are simulated on the requested network, without approximations.
     how.scenario.network = problem.machines->network;
     how.scenario.cluster = problem.machines->cluster;
     how.scenario.jitter = uncertainty.jitter;

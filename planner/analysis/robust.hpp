@@ -14,8 +14,7 @@ namespace hipress::planner {
 /// Random variation between replicas of a simulation.
 struct Uncertainty {
   std::shared_ptr<const sim::Jitter> jitter = nullptr;  ///< jitter of every task's time; null: none
-  /// Range u of the bandwidth, below 1: in each replica, one factor from 1−u to 1+u multiplies the
-  /// bandwidth of all links.
+  /// Range u of the bandwidth, below 1: a replica multiplies that of all links by 1−u to 1+u.
   double bandwidth = 0;
   std::uint32_t replicas = 100;  ///< replicas per plan; more: steadier percentiles
   std::uint64_t seed = 0;        ///< seed of the draws
@@ -27,30 +26,29 @@ double bandwidth_factor(const Uncertainty& uncertainty, std::uint32_t replica);
 /// Copy of the machines with every link's bandwidth multiplied by `factor`.
 Machines with_bandwidth(const Machines& machines, double factor);
 
-/// Iteration times over replicas, in seconds. The 90th percentile is the smallest time not exceeded
-/// in at least 90 % of the replicas.
+/// Iteration times over replicas, in seconds. At least 90 % do not exceed the 90th percentile.
 struct ReplicaTimes {
   std::uint32_t replicas = 0;  ///< number simulated
   double mean_s = 0, p50_s = 0, p90_s = 0;
 };
 
-/// A plan to compare with others in all replicas.
+/// A plan that is compared with others in all replicas.
 struct RobustCandidate {
   std::string name;  ///< "nominal", "all", "for -20 % bandwidth"
   TimedPlan plan;
   ReplicaTimes spread = {};
 };
 
-/// Candidates with their spreads, and the choice.
+/// The candidates with the percentiles of their times, and the choice.
 struct RobustChoice {
   std::vector<RobustCandidate> candidates;  ///< without duplicates; the first is the nominal plan
   std::size_t best = 0;  ///< index of the lowest p90 among those with all replicas
 };
 
-/// Simulates the candidates on the requested network; the first is the nominal plan. All have the
-/// same replicas. A quarter of the replicas is simulated for every candidate, the others only for
-/// the nominal plan and the best few candidates. The result does not depend on the number of jobs.
-/// Throws io::InputError if the nominal plan's graph is too large.
+/// Simulates the candidates on the requested network, all with the same random draws; the first is
+/// the nominal plan. Simulates a quarter of the replicas for every candidate, the other replicas
+/// only for the nominal plan and the best few candidates. The result does not depend on the number
+/// of jobs. Throws io::InputError if the nominal plan's graph is too large.
 RobustChoice choose_robust(const Problem& problem, std::vector<RobustCandidate> candidates,
                            const Uncertainty& uncertainty);
 

@@ -3,7 +3,8 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxTasksOfSwaps = 3e6;  // limit over all simulations on the requested network
+// Limit on the tasks of all simulations together, on the requested network.
+constexpr double kMaxTasksOfSwaps = 3e6;
 
 }  // namespace
 

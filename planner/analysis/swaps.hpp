@@ -10,20 +10,20 @@ namespace hipress::planner {
 /// Effect of changing one gradient's decision, with all else unchanged.
 class Swaps {
  public:
-  /// `swaps` is the approximate number of calls. If that many simulations on the requested network
-  /// are too many, costs are estimated.
+  /// `swaps` is the approximate number of calls to follow. If that takes too long with simulations
+  /// on the requested network, costs are estimated instead.
   Swaps(Workbench& bench, const Problem& problem, const TimedPlan& plan, std::size_t swaps);
 
-  /// True if costs are estimates on network port.
+  /// True if costs are estimates with the network model `port`.
   bool estimated() const { return estimated_; }
 
-  /// Increase of the iteration time in seconds with gradient g's `option`; negative: shorter. None
-  /// if the graph would be too large.
+  /// Change of the iteration time, in seconds, if gradient g takes `option`; negative: shorter.
+  /// Unset if the graph would be too large.
   std::optional<double> cost_s(std::size_t g, std::uint16_t option);
 
-  /// Option of gradient g, other than its own, with the shortest (estimated) iteration; ties go to
-  /// the first. None if it has no other. For a member of a bulk group, K has no effect, so options
-  /// that differ only in K do not count as others.
+  /// The best option of gradient g other than its own: the one with the shortest (estimated)
+  /// iteration, the first of equals. Unset if it has no other. In a bulk group K has no effect, so
+  /// options of a member that differ only in K count as one.
   enum class Membership : std::uint8_t { kAlone, kInGroup };
   std::optional<std::uint16_t> runner_up(std::size_t g, Membership membership);
 

@@ -29,8 +29,7 @@ std::string range_of(const sim::Saving& saving) {
                : fmt::format("{:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90);
 }
 
-/// True if the job's steps differ from those of a job that averages all gradients, so that
-/// sentences give schedule and memory.
+/// True if steps do not average all gradients; sentences then give schedule and memory.
 bool says_schedule(const casync::Plan& plan) {
   return kind_of(plan.schedule) != JobKind::kAveraging;
 }
@@ -39,8 +38,7 @@ std::string memory_text(std::int64_t bytes) {
   return io::format_amount(bytes, 3) + " of a GPU's memory";
 }
 
-/// Clause on the plan's time: "113ms (105ms to 122ms) an iteration", or "hsdp(shard=8) takes 1.27s
-/// (…) a step".
+/// Clause on the plan's time: "113ms (105ms to 122ms) an iteration", "hsdp takes … a step".
 std::string planned_time(const casync::Plan& plan, const Comparison& comparison) {
   const std::string time =
       with_interval(*comparison.planned_s, comparison.planned, comparison.spread);
@@ -59,8 +57,8 @@ std::string name_of(const Contender& rival) {
   return title_of(*find_baseline(rival.name));
 }
 
-/// Clause ", and half precision alone would save 61ms", if the plan loses more than half precision
-/// does. Empty otherwise, and if no plan in half precision was simulated.
+/// Clause ", and half precision alone would save 61ms", for a plan with a larger loss than half
+/// precision has. Empty for other plans, and if no plan in half precision was simulated.
 std::string about_half_precision(const casync::Plan& plan, const Comparison& comparison,
                                  double rival_s) {
   const bool is_coarser =
@@ -99,8 +97,7 @@ std::string fields_of(const casync::Plan& plan) {
   return names.empty() ? schedule : schedule + " and `algorithm` " + quoted(names);
 }
 
-/// Options, in brackets, with which the rival would be the plan. Empty if no options do that, or no
-/// options are needed.
+/// Options, in brackets, with which the rival would become the plan; empty if none are needed.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
   const bool runs = !rival.name.empty() && !find_baseline(rival.name)->title.empty();
   const casync::Plan& plan = rival.plan.plan;
@@ -119,7 +116,7 @@ std::string how_to_say(const Problem& problem, const Contender& rival) {
 constexpr std::string_view kNoInterval =
     "probability unknown: the budget left no time for intervals";
 
-/// Saving of the first over the second; without responses, from the times alone.
+/// Saving of the first plan over the second, by the times alone if a response is missing.
 sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first, double second_s,
                       const std::optional<sim::Response>& second, const costs::Spread& spread,
                       double margin = 0) {
@@ -143,7 +140,7 @@ Verdict without_compression(const Problem& problem, const casync::Plan& plan,
   if (problem.algorithms.empty()) {
     return because_of(alone, "`algorithm` none allows no compression");
   }
-  // The fastest plan without compression may be one that the file cannot hold.
+  // The fastest plan without compression may not be one that the plan file can hold.
   const std::optional<Contender>& rival = comparison.uncompressed;
   const bool elsewhere = rival && rival->plan.iteration_s < planned_s;
   const double rival_s = elsewhere ? rival->plan.iteration_s : planned_s;
@@ -182,7 +179,7 @@ bool fits(const Problem& problem, const Baseline& one) {
   return one.memory.total() <= room_of(problem);
 }
 
-/// Reference of savings: what the job runs today, else the best plan without compression.
+/// Reference for savings: what the job runs today, otherwise the best plan without compression.
 Contender what_decides(const Problem& problem, const Comparison& comparison) {
   const Baseline* const today = comparison.today(problem);
   const bool counts = today != nullptr && (!problem.today.empty() || fits(problem, *today));
@@ -192,8 +189,8 @@ Contender what_decides(const Problem& problem, const Comparison& comparison) {
           .response = today->response};
 }
 
-/// Saving of the plan over its rival: "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP". If the
-/// rival is not the best plan without compression, also the saving over that plan.
+/// Saving of the plan over its rival: "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP". Also
+/// over the best plan without compression, if that is not the rival.
 std::string savings(const Contender& rival, const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const auto over = [&](const Contender& other) {
@@ -284,7 +281,7 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
           is_close_known ? fmt::format(" ({})", range_of(little)) : "", 100 * little.probability)};
 }
 
-/// Verdict if compression pays, but not with this plan; none: it does not pay.
+/// Verdict for the case that compression pays, but not with this plan; unset if it does not pay.
 std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparison& comparison) {
   if (!comparison.elsewhere) return std::nullopt;
   const Contender& best = *comparison.elsewhere;
@@ -333,8 +330,8 @@ void add_to_answer(const std::string& text, Verdict& verdict) {
   verdict.sentence.insert(end, in_bracket ? ", " + text : " (" + text + ")");
 }
 
-/// Names first a better row for the plan's kind of job. That row takes no more time and memory than
-/// the plan, within the tolerance; it takes less of one of them, and loses no more.
+/// Puts first in the sentence a better row of the plan's kind of job: within the tolerance it takes
+/// no more time and memory, it takes less of one of them, and its loss is not larger.
 void name_better(const Problem& problem, const casync::Plan& plan, const Comparison& comparison,
                  Verdict& verdict) {
   const double slack = 1 + problem.tolerance;
@@ -344,8 +341,8 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   for (const Baseline& one : comparison.baselines) {
     if (!one.iteration_s || one.row().title.empty() || !fits(problem, one)) continue;
     if (!says_schedule(plan) && !says_schedule(one.plan))
-      continue;  // the sentence names it as a
-                 // rival
+      // The sentence names this row as a rival.
+      continue;
     const double time_s = *one.iteration_s;
     const auto bytes = static_cast<double>(one.memory.total());
     const bool no_worse = time_s <= *comparison.planned_s * slack && bytes <= memory * slack &&
@@ -365,7 +362,7 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   insert_after_answer(text, verdict);
 }
 
-/// True if the sentence contains the row's title, but not as the beginning of a longer title.
+/// True if the sentence contains the row's title, and not only as the beginning of a longer title.
 bool names(const std::string& sentence, std::string_view title) {
   const auto goes_on = [&](std::string_view rest) {
     return std::ranges::any_of(all_baselines(), [&](const BaselineRow& row) {
@@ -390,7 +387,7 @@ std::vector<const Baseline*> by_time_s(const std::vector<Baseline>& baselines) {
   return sorted;
 }
 
-/// Clauses on framework rows faster than the plan, then on those that jobs of the kind run: ";
+/// Clauses on framework rows that are faster than the plan, then on what jobs of this kind run: ";
 /// PyTorch DDP with its fp16 hook takes 143ms, less than this plan; PyTorch DDP takes 180ms".
 std::string about_others(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison, const std::string& said) {
@@ -428,7 +425,7 @@ std::string about_others(const Problem& problem, const casync::Plan& plan,
   return faster + others;
 }
 
-/// Doubts a verdict by the times of the plan and of the fastest ones without and with compression.
+/// Applies doubt() to the times of the plan, and of the fastest plans without and with compression.
 void doubt_times(const casync::Plan& plan, const Comparison& comparison, Verdict& verdict) {
   std::string times =
       (says_schedule(plan) ? "" : "this plan takes ") + planned_time(plan, comparison);
@@ -442,7 +439,7 @@ void doubt_times(const casync::Plan& plan, const Comparison& comparison, Verdict
   doubt({&comparison.planned, &uncompressed, &compressed}, comparison.spread, times, verdict);
 }
 
-/// Multiplies a time and its response by the relative steps of its plan.
+/// Multiplies a time and its response by the ratio of steps of its plan.
 void scale(const StepsRatio& steps, double& time_s, std::optional<sim::Response>& response) {
   time_s *= steps.ratio;
   if (!response) return;

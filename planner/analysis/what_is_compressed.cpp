@@ -14,7 +14,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Size of a message in words: "1 bit a value", "4.5 bits a value", or "low rank".
+/// Describes the size of a message: "1 bit a value", "4.5 bits a value", or "low rank".
 std::string bits_of(const casync::Algorithm& algorithm) {
   if (algorithm.is_additive()) return "low rank";
   constexpr std::int64_t kElements = 1 << 20;
@@ -34,7 +34,7 @@ bool is_embedding(const models::Gradient& gradient) {
       kWords, [&](const char* word) { return name.find(word) != std::string::npos; });
 }
 
-/// First matrix in backward order: the last layer's.
+/// First matrix in the order of backward: that of the last layer.
 const models::Gradient* last_layer(const models::Model& model) {
   for (const std::uint32_t g : casync::backward_order(model)) {
     if (model.gradients[g].shape.size() > 1) return &model.gradients[g];
@@ -58,8 +58,7 @@ class Count {
     if (&gradient == last_layer(model_)) last_ = &gradient;
   }
 
-  /// Counts in words: "onebit (1 bit a value) for 12 of 38 gradients". Empty if nothing is
-  /// compressed.
+  /// Describes the counts: "onebit (1 bit a value) for 12 of 38 gradients"; empty without counts.
   std::string text(std::string_view of) const {
     std::string made;
     for (const auto& [index, count] : counts_) {

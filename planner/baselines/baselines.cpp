@@ -125,8 +125,8 @@ std::vector<std::string> topologies_of(const Problem& problem, const BaselineRow
 
 namespace {
 
-/// Bulk rules that make different groups of the plan, one of them no groups. The best comes first,
-/// by coarse simulations on network port.
+/// Bulk rules for the plan, including off. Of rules that form the same groups, only the first is
+/// kept. The best rule comes first, by coarse simulations on network port.
 std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casync::Plan& plan) {
   Choices only = {.algorithms = plan.algorithms, .gradients = {}, .schemes = {}};
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
@@ -150,7 +150,7 @@ std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casy
   return rules;
 }
 
-/// Simulated time; none, with the reason, if the profile lacks an algorithm.
+/// Simulated time; unset, with the reason, if the profile lacks an algorithm.
 AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::TransferOrder order,
                        const Machines& machines) {
   try {
@@ -160,7 +160,7 @@ AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::Tr
   }
 }
 
-/// Variants of a baseline with one topology, all of which are simulated.
+/// Plans of a baseline with one topology. All are simulated, and the fastest counts.
 std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& problem) {
   std::vector<casync::Plan> plans = {row.make(problem)};
   if (plans.front().decisions.empty()) return {};
@@ -178,7 +178,7 @@ std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& proble
 
 namespace {
 
-/// True for low rank if the profile lacks its costs, or if nodes have several GPUs.
+/// True for low rank if the profile lacks its costs, or a node's GPUs cannot be nodes.
 bool is_left_out(const BaselineRow& row, const Machines& machines) {
   if (row.algorithm.empty() || !is_additive(std::string(row.algorithm))) return false;
   const bool whole_nodes = machines.cluster.gpus_per_node > 1 && !as_collectives_see(machines);
@@ -189,8 +189,8 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 
 namespace {
 
-/// Order of simulation. Grouped baselines without compression come first, since they decide the
-/// saving and have few messages. DDP's have few as well, but run among all GPUs.
+/// Order of simulation. Baselines with groups and without compression come first, since they decide
+/// the saving and have few messages. DDP's have few messages, too, but run among all GPUs.
 constexpr int kAloneTurn = 4;
 int turn_of(const BaselineRow& row) {
   if (row.searches) return 5;
@@ -199,7 +199,7 @@ int turn_of(const BaselineRow& row) {
   return kAloneTurn;
 }
 
-/// Approximate number of tasks in the simulations of an ungrouped baseline.
+/// Approximate tasks in all simulations of a baseline that sends gradients alone; 0 for others.
 double tasks_alone(const BaselineRow& row, const Problem& problem, const Machines& machines) {
   if (turn_of(row) != kAloneTurn) return 0;
   double tasks = 0;
@@ -275,8 +275,8 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   }
   std::vector<std::size_t> order = simulation_order(rows, tasks);
   if (problem.limits.jobs > 1 && !folded_only(problem)) {
-    // Start the longest simulations first, one thread each, while the other threads do the rest,
-    // unless they may not end in time.
+    // Start the longest simulations first: each takes one thread, while the other threads do the
+    // rest. If whole graphs are too large, they might not end in time.
     std::stable_partition(order.begin(), order.end(),
                           [&](std::size_t i) { return rows[i]->searches; });
   }

@@ -20,7 +20,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Plans that depend on no machines' costs; made by plans::resolve_plan().
+/// Plans that do not depend on machines, which plans::resolve_plan() makes.
 constexpr std::array<std::string_view, 3> kByName = {"none", "fp16", "all"};
 /// Plans that are the same on all machines.
 constexpr std::array<std::string_view, 4> kFixed = {"threshold_262144", "ddp", "ddp_fp16",
@@ -54,7 +54,7 @@ plans::ResolvedPlan resolved(casync::Plan plan, sim::TransferOrder order) {
   return result;
 }
 
-/// Fastest of `plan` and the baselines that may be the plan.
+/// The fastest of `plan` and the baselines that may be the problem's answer.
 TimedPlan or_baseline(const Problem& problem, TimedPlan plan) {
   const std::vector<Baseline> all = simulate_baselines(problem, *problem.machines);
   const Baseline* const faster = faster_baseline(problem, all, plan.iteration_s);
@@ -62,7 +62,7 @@ TimedPlan or_baseline(const Problem& problem, TimedPlan plan) {
                            : TimedPlan{faster->plan, faster->transfer_order, *faster->iteration_s};
 }
 
-/// Fastest of a search's plan, the baselines, and `other` if given; polished.
+/// The fastest of a search's plan, the baselines, and `other` if given, after the passes.
 TimedPlan fastest(const Problem& problem, const TimedPlan* other = nullptr) {
   SearchResult found = search_timeline(problem);
   const AffordableTime time =
@@ -94,7 +94,7 @@ plans::ResolvedPlan searched(std::string_view name, Problem problem) {
   return resolved(in_one_topology(std::move(plan.plan)), plan.transfer_order);
 }
 
-/// The baseline's plan, with its best topology if there are several.
+/// The baseline's plan, with the best of its topologies.
 casync::Plan baseline_plan(const BaselineRow& row, const Problem& problem) {
   const std::vector<std::string> topologies = topologies_of(problem, row);
   if (topologies.size() == 1 && !row.grouped) {

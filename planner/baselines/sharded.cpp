@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kCollectives = "allreduce";
 
-/// Gathers and reductions in the model's types; no plan if `schedule` is empty.
+/// Gathers and reduces in the model's types; makes no plan if `schedule` is empty.
 casync::Plan as_stored(const Problem& problem, const std::string& schedule) {
   casync::Plan plan = {.topology = std::string(kCollectives),
                        .nodes = problem.nodes,
@@ -30,7 +30,7 @@ bool is_in_half_precision(const models::Gradient& gradient) {
   return gradient.dtype != models::Dtype::kFloat32;
 }
 
-/// Gathers in bf16, and reductions in bf16 or fp32; no plan if nothing in the model is fp32.
+/// Gathers in bf16, and reduces in bf16 or fp32; makes no plan if nothing in the model is fp32.
 casync::Plan in_bf16(const Problem& problem, const std::string& schedule, bool reductions) {
   const bool already = std::ranges::all_of(problem.model.gradients, is_in_half_precision);
   casync::Plan plan = as_stored(problem, already ? "" : schedule);
@@ -43,7 +43,7 @@ casync::Plan in_bf16(const Problem& problem, const std::string& schedule, bool r
   return plan;
 }
 
-/// HSDP with the GPUs of a host as shards; empty if hosts differ, or if there is one.
+/// HSDP with the GPUs of a host as shards. Empty without several hosts of equal GPU counts above 1.
 std::string of_hosts(const Problem& problem) {
   const std::uint32_t each = costs::nodes_per_host(problem.machines->cluster);
   const bool several = each > 1 && each < problem.nodes && problem.nodes % each == 0;

@@ -18,23 +18,25 @@ namespace {
 
 constexpr double kPrecision = 1e-4;  // relative precision of the bound
 constexpr double kFirstStep = 1e-3;  // relative precision of the first step of the search
-constexpr double kSafely = 1e-9;     // relative margin, above rounding errors
+constexpr double kSafely = 1e-9;     // relative margin that covers rounding errors
 constexpr double kSecondsPerPicosecond = 1e-12;
-// Limits for the bound by visits, which is used for few gradients and families.
+// Limits for the bound by visits, which serves models with few gradients and few families.
 constexpr std::size_t kMaxGradients = 24;
 constexpr std::size_t kMaxFamilies = 32;
-constexpr std::size_t kVisitsPerBranchNode = 400'000;  // limit for all families together
-constexpr double kMaxSimulated = 4e6;  // gradients × nodes × plans, if each plan is simulated
-constexpr double kGrain = 2e-4;        // times of visits with a smaller relative difference are
-                                       // merged
+// Limit on the visits of all families together, per node of the branch and bound.
+constexpr std::size_t kVisitsPerBranchNode = 400'000;
+// Limit on gradients × nodes × plans, if each plan is simulated.
+constexpr double kMaxSimulated = 4e6;
+// Relative to the bound, the difference below which times of visits are merged.
+constexpr double kGrain = 2e-4;
 
-/// Schemes that are bounded together, and a scheme that stands for all of them.
+/// Schemes with a common lower bound, which is that of `scheme`.
 struct Family {
   Scheme scheme;
-  std::vector<std::size_t> members = {};  ///< schemes, by index
+  std::vector<std::size_t> members = {};  ///< indices of the schemes
 };
 
-/// Weakest rule that allows every group of `a` and of `b`.
+/// Strictest rule that allows every group that `a` or `b` allows.
 casync::Aggregation weaker(const casync::Aggregation& a, const casync::Aggregation& b) {
   casync::Aggregation joined = {.threshold_bytes = std::max(a.threshold_bytes, b.threshold_bytes)};
   if (a.wait && b.wait) joined.wait = std::max(*a.wait, *b.wait);
@@ -42,8 +44,7 @@ casync::Aggregation weaker(const casync::Aggregation& a, const casync::Aggregati
   return joined;
 }
 
-/// Groups schemes by topology and bulk threshold. Each family is bounded with the weakest of its
-/// rules.
+/// Groups schemes by topology and bulk threshold. A family's rules allow all that its members' do.
 std::vector<Family> families(const Choices& choices) {
   std::vector<Family> found;
   for (std::size_t i = 0; i < choices.schemes.size(); ++i) {
@@ -64,7 +65,7 @@ std::vector<Family> families(const Choices& choices) {
   return found;
 }
 
-/// True if each scheme of the family is one plan: everything raw, by the library's all-reduce.
+/// True if each scheme has only one plan: everything raw, by the library's all-reduce.
 bool is_all_reduced(const Family& family, const Choices& choices) {
   const Scheme& scheme = family.scheme;
   const casync::Topology& topology =
@@ -77,8 +78,7 @@ bool is_all_reduced(const Family& family, const Choices& choices) {
          });
 }
 
-/// Time of the fastest plan in a family with one plan per scheme, in picoseconds; 0 if too
-/// expensive to simulate.
+/// Time in ps of the fastest plan if each scheme has only one; 0 if they take too long to simulate.
 double fastest(const models::Model& model, const Machines& machines, const Choices& choices,
                const Family& family, const std::function<bool()>& stop) {
   const double tasks = static_cast<double>(model.gradients.size()) * machines.cluster.nodes *
@@ -99,7 +99,7 @@ double fastest(const models::Model& model, const Machines& machines, const Choic
   return least / kSecondsPerPicosecond;
 }
 
-/// Searches for the earliest end that is not refuted for all schemes.
+/// Searches for the earliest end that cannot be refuted for every scheme.
 class BoundSearch {
  public:
   BoundSearch(const models::Model& model, const Machines& machines, const Choices& choices,
@@ -141,11 +141,11 @@ class BoundSearch {
   }
 
  private:
-  /// Bounds each family by visits, up to the known plan's time.
+  /// Bounds each family by visits. No bound exceeds the known plan's time.
   void bound_by_visits(const models::Model& model, const Machines& machines,
                        const Choices& choices) {
     const double known = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
-    // Visits left over by one family go to the following ones.
+    // Visits that one family does not use are left to the following ones.
     std::size_t left = kVisitsPerBranchNode * limits_.branch_nodes;
     for (std::size_t i = 0; i < families_.size(); ++i) {
       if (limits_.stop && limits_.stop()) return;
@@ -163,7 +163,7 @@ class BoundSearch {
     }
   }
 
-  /// Bound by visits for each of a family's bulk rules, whose groups follow from decisions.
+  /// Bound by visits for each bulk rule of a family, so that decisions determine the groups.
   double least_of_rules(const models::Model& model, const Machines& machines,
                         const Choices& choices, const Family& family, double known,
                         std::size_t most, std::size_t& left) {
@@ -183,7 +183,7 @@ class BoundSearch {
           least_work(model, machines, choices, scheme, ready_);
       VisitBound visits(model, machines, choices, scheme, ready_, work, kGrain * earliest_end(),
                         VisitBound::Groups::kByRule);
-      // Stop at the smallest bound so far.
+      // Stop at the smallest bound of the previous rules.
       least = std::min(least, visits.least(std::min(known, least), most / (schemes.size() - i)));
       most -= std::min(most, visits.visits());
       left -= std::min(left, visits.visits());
@@ -191,7 +191,7 @@ class BoundSearch {
     return least;
   }
 
-  /// Lower bound in which every gradient is alone, under the best scheme.
+  /// Lower bound from each gradient alone, for the scheme in which it is lowest.
   double earliest_end() const {
     double least = kInfinity;
     for (const auto& relaxation : relaxations_) {
@@ -206,7 +206,7 @@ class BoundSearch {
     return least;
   }
 
-  /// Begins with the scheme that the last call could not refute.
+  /// True if every scheme is refuted. Begins with the one that was not refuted in the last call.
   bool refuted(double end) {
     for (std::size_t i = 0; i < relaxations_.size(); ++i) {
       const std::size_t which = (easiest_ + i) % relaxations_.size();
@@ -225,7 +225,7 @@ class BoundSearch {
     return true;
   }
 
-  /// Chooses the gradient whose options in the mixture differ most in port work.
+  /// Chooses the gradient in whose mixture the options differ most in port work.
   static bool choose(const Relaxation& relaxation, const Mixture& mixture, std::size_t& place,
                      double& middle) {
     double most = 0;

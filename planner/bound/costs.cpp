@@ -7,8 +7,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Size for measuring a codec's bytes per element. It is large enough that headers and padding do
-/// not count.
+/// Number of elements at which codecs' bytes per element are computed. Headers do not matter there.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 40;
 
 }  // namespace
@@ -34,8 +33,8 @@ double LeastCost::of(std::int64_t x) const {
   return slow(picoseconds(seconds));
 }
 
-/// The minimum is at x or at an end of a later piece, since the last piece rises by at least B. The
-/// floor is left out: within it, more elements cost nothing.
+/// The minimum is at x or at an end of a later piece, since the last piece rises by at least B per
+/// element. The floor is left out: below it, more elements cost nothing.
 double LeastCost::of_part(std::int64_t x) const {
   if (curve_.pieces.empty() || x == 0) return 0;
   const costs::Curve lines = {curve_.pieces, 0};
@@ -51,8 +50,8 @@ double LeastCost::of_part(std::int64_t x) const {
   return std::max(least * kSlack, 0.0);
 }
 
-/// The line is checked at the ends of pieces, where each has its minimum; the last piece is
-/// unbounded, so its slope counts too. The floor is left out: it would add a corner to a piece.
+/// Checks the line at the ends of the curve's pieces, where it is nearest to them. The last piece
+/// has no end, so its slope matters, too. The floor is left out, as it would give a piece a corner.
 void LeastCost::find_line() {
   if (curve_.pieces.empty()) return;
   const costs::Curve lines = {curve_.pieces, 0};
@@ -74,7 +73,7 @@ void LeastCost::find_line() {
   line_ = {std::max(line_.a * kSlack, 0.0), std::max(line_.b * kSlack, 0.0)};
 }
 
-/// Time at the fastest node's speed; slower nodes take proportionally longer.
+/// Time on the fastest node; slower nodes take proportionally longer.
 double LeastCost::slow(double nominal) const {
   const double time = fastest_ == 1 ? nominal : std::floor(nominal / fastest_ + 0.5);
   return rounds_by_speed_ ? std::max(time - 1, 0.0) : time;
@@ -120,7 +119,7 @@ PortLimit port_limit(const Machines& machines) {
   if (machines.network == sim::Network::kPort || costs::is_hierarchical(cluster)) return limit;
   const costs::LinkCosts& link = cluster.link;
   limit.credit = picoseconds(static_cast<double>(link.burst_bytes) / link.bandwidth);
-  // Credit comes back while the other direction has the link.
+  // Burst credit comes back while the other direction uses the link.
   if (link.burst_bytes == 0)
     limit.factor = std::max(1.0, link.bandwidth / link.bandwidth_both_ways);
   return limit;
@@ -137,7 +136,7 @@ double LeastAllReduce::time(std::int64_t bytes) const {
       costs_.seconds(nodes_, bytes, ring_, costs::ranks_per_core(machines_.cluster)));
 }
 
-/// The measured line if there is one, else the line of an ideal ring, which is a lower bound.
+/// The measured line if there is one; otherwise that of an ideal ring, which is a lower bound.
 Line LeastAllReduce::line() const {
   if (nodes_ < 2) return {};
   const costs::Profile& profile = machines_.profile;
@@ -165,7 +164,7 @@ LeastMessage::LeastMessage(const Machines& machines) {
   for (const costs::LinkCosts& path : paths_) {
     latency_ = std::min(latency_, picoseconds(path.latency_s));
   }
-  // A node has its own port, and its host's, which work at the same time.
+  // A node's messages pass its own port and that of its host, which work at the same time.
   share_ = cluster.host_link ? 0.5 : 1;
   whole_is_on_port_ = paths_.size() == 1;
   fastest_link_ = cluster.link.bandwidth;

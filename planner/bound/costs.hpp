@@ -32,16 +32,16 @@ struct Line {
 class LeastCost {
  public:
   LeastCost() = default;
-  /// `curve` is that of a launch, which is split among `gpus` GPUs on a node of speed `fastest`.
-  /// `rounds_by_speed`: some speed differs from 1, so the simulator rounds times that it divides by
-  /// a speed.
+  /// `curve` gives the time of a launch at speed 1. The launch is split among the `gpus` GPUs of a
+  /// node of speed `fastest`. `rounds_by_speed`: some node's speed is not 1, so the simulator
+  /// rounds the times that it divides by speeds.
   LeastCost(costs::Curve curve, std::uint32_t gpus, double fastest, bool rounds_by_speed);
 
   /// Least cost of one launch for x elements or more.
   double of(std::int64_t x) const;
-  /// Least cost of x elements within a larger launch, if each of its other elements costs line().b.
+  /// Least cost of x elements of a larger launch, if each other element costs line().b.
   double of_part(std::int64_t x) const;
-  /// Line below all launches. B is the least cost per element.
+  /// Line below the cost of every launch. Its B is the least cost per element.
   const Line& line() const { return line_; }
 
  private:
@@ -55,31 +55,31 @@ class LeastCost {
   Line line_;
 };
 
-/// Lower bound of a codec stage that takes `seconds` at speed 1, on a node of speed `fastest`, in
-/// ps.
+/// Lower bound, in ps at speed `fastest`, of a codec stage that takes `seconds` at speed 1.
 double least_stage(double seconds, double fastest, bool rounds_by_speed);
 
 /// Costs of one form of messages: raw, or one algorithm.
 struct Form {
   const casync::Algorithm* algorithm = nullptr;  ///< null: raw
-  LeastCost encode, decode, add;                 ///< raw: only add, a Merge
-  double bytes_per_element = 0;  ///< size of large messages per element; no message has less
+  LeastCost encode, decode, add;                 ///< raw: only `add` is set, as the cost of a Merge
+  /// Bytes per element of large messages; other messages have at least as many.
+  double bytes_per_element = 0;
 
   std::int64_t bytes(std::int64_t elements) const;
 };
 
-/// Lower bounds for raw messages and for each algorithm. Codec stages, and therefore factors, are
-/// not covered. The algorithms must outlive the result. Throws InputError if the profile lacks an
-/// algorithm.
+/// Lower bounds for raw messages and for each algorithm, but not for codec stages (factors). The
+/// algorithms must outlive the result. Throws InputError if the profile lacks an algorithm.
 std::vector<Form> forms_of(const Machines& machines,
                            const std::vector<casync::Algorithm>& algorithms,
                            const ReadyTimes& ready);
 
-/// Limit of a simulated port: `work` that begins at `start` ends no earlier than `start` + `factor`
-/// × (`work` − `credit`).
+/// Limit of a simulated port: if `work` begins at `start`, it ends no earlier than `start` +
+/// `factor` × (`work` − `credit`).
 struct PortLimit {
-  double factor = 1;  ///< above 1 if both directions together carry less than twice one
-  double credit = 0;  ///< ps of work that a burst lets through at once
+  double factor = 1;  ///< above 1 if a port sends and receives at once with less than twice the
+                      ///< bandwidth of one direction
+  double credit = 0;  ///< work, in ps, that a burst lets through at once
 };
 PortLimit port_limit(const Machines& machines);
 
@@ -89,7 +89,7 @@ class LeastAllReduce {
   explicit LeastAllReduce(const Machines& machines);
 
   double time(std::int64_t bytes) const;
-  /// Line below the all-reduces of all sizes.
+  /// Line below the times of all-reduces of all sizes.
   Line line() const;
 
  private:
@@ -104,13 +104,13 @@ class LeastMessage {
  public:
   explicit LeastMessage(const Machines& machines);
 
-  /// Duration of a message on an idle path: o + bytes/B.
+  /// Duration of a message on an idle path: overhead + bytes / bandwidth.
   double time(std::int64_t bytes) const;
-  /// Work of a message on a port.
+  /// Time that a message occupies a port.
   double work(std::int64_t bytes) const;
-  /// Line below work(): fixed work, and work per byte.
+  /// Line below work(): its constant part, and its slope per byte.
   Line line() const;
-  /// Line below the work on the port that a host's nodes share, for a message between hosts.
+  /// Line below the work of a message between hosts, on the port that a host's nodes share.
   const Line& between_hosts() const { return between_hosts_; }
   double latency() const { return latency_; }
   /// Work that a port lets through at once.

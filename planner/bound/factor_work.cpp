@@ -1,4 +1,4 @@
-// Least work of factors, which travel as raw values do.
+// Computes the least work of gradients that are sent as factors, which travel as raw values do.
 
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ OptionWork WorkMaker::averaged(std::size_t place, const casync::Decision& decisi
     const bool last = stage + 1 == factors.size();
     const FactorOnItsWay factor = on_its_way(factors[stage], decision.partitions, topology);
     add_factor(factor, work);
-    // After its first encode, no node continues before all nodes have encoded the first factor.
+    // After its first encode, a node waits until all nodes have encoded their first factors.
     const double takes = last ? factor.first_to_end : factor.first_to_mean;
     chain.after_first += times.encodes[stage] + takes;
     chain.after_last += times.encodes[stage] + (stage > 0 ? takes : factor.last_to(last));
@@ -92,7 +92,7 @@ WorkMaker::FactorOnItsWay WorkMaker::on_its_way(const FactorSums& factor, std::i
   const SliceCosts slice = costs_of(forms_[0], elements / partitions);
   const double gathered =
       topology.bound->gathered == nullptr ? 0 : topology.bound->gathered(slice, wire_);
-  // A node has the mean once it has received all of its messages.
+  // A node has the mean when it has received all of its messages.
   const double received = way.work.port.all - port_limit(machines_).credit;
   way.first_to_mean = std::max(gathered, received + message_.latency());
   return way;
@@ -139,7 +139,7 @@ OptionWork WorkMaker::averaged_in_group(std::size_t place, const casync::Decisio
                                         double share) {
   const StageTimes times = stage_times(factors, decision);
   const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(decision.algorithm)];
-  // The rounding of a group's times, shared by its members, is at most 2 ps.
+  // Rounding shortens a member's share of a group's time by at most 2 ps.
   const auto part = [&](double time, const costs::StageCosts& costs) {
     const double fixed = kPicosecondsPerSecond * costs.a_s / ready_.speeds.front();
     return std::max(0.0, (time - (1 - share) * fixed - 2) * kSlack);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kNotSmall = std::numeric_limits<std::int64_t>::max();
 
-/// Number of members in a group of the smallest gradients, up to the rule's size limit.
+/// Number of the smallest gradients that a group can hold within the rule's size limit.
 std::size_t most_members(const casync::Aggregation& rule, std::vector<std::int64_t> sizes) {
   if (!rule.limit_bytes) return sizes.size();
   std::sort(sizes.begin(), sizes.end());
@@ -22,7 +22,7 @@ std::size_t most_members(const casync::Aggregation& rule, std::vector<std::int64
   return std::max<std::size_t>(count, 1);
 }
 
-/// Finds gradients that can share a group: the rule's wait allows them, in the order of backward.
+/// Finds gradients that can share a group: neighbours in backward that the rule's wait allows.
 class Windows {
  public:
   Windows(const models::Model& model, const casync::Aggregation& rule, const ReadyTimes& ready)
@@ -41,7 +41,7 @@ class Windows {
     }
     const double most = static_cast<double>(most_members(rule_, sizes));
     std::size_t first = 0;
-    std::vector<double> window(small.size());  // members of the group that begins with this one
+    std::vector<double> window(small.size());  // number of members of the group that begins here
     for (std::size_t last = 0; last < small.size(); ++last) {
       while (rule_.wait && nominal(small[last]) - nominal(small[first]) > *rule_.wait) ++first;
       for (std::size_t i = first; i <= last; ++i) window[i] = static_cast<double>(last - i + 1);

@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kTiny = 1e-11;
 
-/// Tableau of the linear program: maximise the sum of p subject to A p <= 1 and p >= 0. Columns are
-/// p and slacks.
+/// Tableau of the linear program: maximise the sum of p, subject to A p <= 1 and p >= 0. Its
+/// columns are the variables p and the slacks.
 class Tableau {
  public:
   Tableau(const std::vector<double>& values, std::size_t rows, std::size_t columns)
@@ -20,7 +20,7 @@ class Tableau {
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     const double range = *most > *least ? *most - *least : 1;
     for (std::size_t row = 0; row < rows; ++row) {
-      // Adding a constant to all values changes no weight, so the game can be made positive.
+      // A constant added to all values does not change the weights, so all are made positive.
       for (std::size_t column = 0; column < columns; ++column) {
         cell(row, column) = (values[row * columns + column] - *least) / range + 0.25;
       }
@@ -57,7 +57,7 @@ class Tableau {
  private:
   double& cell(std::size_t row, std::size_t column) { return cells_[row * width_ + column]; }
 
-  /// Most promising column; after many pivots the first one, which prevents cycles.
+  /// The most promising column; after many pivots the first possible one, which prevents cycles.
   std::size_t entering() {
     std::size_t best = width_;
     double least = -kTiny;

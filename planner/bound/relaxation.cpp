@@ -10,13 +10,12 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::size_t kMaxNodesWithLines = 64;
-constexpr int kMostRounds = 60;         // maximum number of rounds; more of them refute ends closer
-                                        // to the optimum
-constexpr double kNearlySolved = 5e-5;  // relative precision of solving the program
-constexpr double kRounding = 1e-10;     // relative, above rounding errors of sums
-constexpr double kKept = 0.5;           // weight of the best prices so far in the next ones
+constexpr int kMostRounds = 60;         // more rounds refute ends that are closer to the optimum
+constexpr double kNearlySolved = 5e-5;  // relative precision with which the program is solved
+constexpr double kRounding = 1e-10;     // relative margin that covers rounding errors of sums
+constexpr double kKept = 0.5;           // weight of the best prices so far in the next prices
 
-/// Sums over nodes g, g+1, … mod N of numbers per node.
+/// Sums of a number per node over the nodes g, g+1, … mod N.
 class RingSums {
  public:
   explicit RingSums(std::size_t nodes) : numbers_(nodes, 0.0), sums_(nodes + 1, 0.0) {}
@@ -39,14 +38,14 @@ class RingSums {
   std::vector<double> numbers_, sums_;
 };
 
-/// Load of one node. The gradient's index g determines which nodes serve its partitions.
+/// Load of one node. The index g of a gradient determines which nodes serve its partitions.
 double load_of(const Work& work, std::uint32_t servers, std::uint32_t g, std::uint32_t node,
                std::uint32_t nodes) {
   if (servers == 0) return work.all;
-  const std::uint32_t distance = (node + nodes - g % nodes) % nodes;  // distance from the first
-                                                                      // server
-  const std::uint32_t full = servers - 1;                             // number of partitions except
-                                                                      // the last
+  // Distance from the first server.
+  const std::uint32_t distance = (node + nodes - g % nodes) % nodes;
+  // Number of partitions without the last.
+  const std::uint32_t full = servers - 1;
   double load = work.all;
   if (distance < full) load += work.served * ((full - 1 - distance) / nodes + 1);
   if (full % nodes == distance) load += work.served_last;
@@ -88,7 +87,7 @@ double Relaxation::slowness(std::size_t node) const {
   return ready_.speeds.front() / ready_.speeds[ready_.speed_of[node]];
 }
 
-/// Keeps only options whose gradient can be synchronised by `end`; false if a gradient has none.
+/// Keeps only options with which the gradient can end by `end`; false if a gradient has none.
 bool Relaxation::narrow(double end, const Allowed& allowed) {
   open_.assign(places(), {});
   for (std::size_t place = 0; place < places(); ++place) {
@@ -126,8 +125,7 @@ void Relaxation::drop_dominated(std::size_t place) {
   open_[place] = std::move(kept);
 }
 
-/// Computes the constant part of each line: its earliest start plus the tail after it. Equal for
-/// all nodes of one speed.
+/// Computes the constant part of each line, earliest start plus tail, once for each speed.
 void Relaxation::find_constants() {
   constants_.resize(kSorts * scopes() * places());
   std::vector<std::size_t> done(ready_.speeds.size(), scopes());  // a scope of each speed
@@ -153,7 +151,7 @@ void Relaxation::find_constants(std::size_t scope, const std::vector<double>& ow
   tail.fill(kInfinity);
   for (std::size_t place = places(); place-- > 0;) {
     const double first = ready_.first(place);
-    // With both directions in one sum, the others' messages may come before a node is ready.
+    // If a line sums up both directions, others' messages may come before a node is ready.
     const double for_port = limit_.factor > 1 ? first : own[place];
     for (const std::uint16_t option : open_[place]) {
       const OptionWork& work = work_[place][option];
@@ -175,8 +173,7 @@ void Relaxation::find_constants(std::size_t scope, const std::vector<double>& ow
   }
 }
 
-/// Lagrangian of the program at these prices, a lower bound on its value, with the options that
-/// attain it.
+/// Lagrangian at these prices: a lower bound on the program's value, and the options with it.
 double Relaxation::least_cost(const std::vector<Priced>& prices,
                               std::vector<std::uint16_t>& options) const {
   std::vector<Priced> by_place = prices;
@@ -328,7 +325,7 @@ Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed) {
     }
     const Equilibrium found = solve_game(game, lines.size(), columns.size());
     weights = found.columns;
-    // Value of the mixture on every line; the fullest lines join the game.
+    // Values of the mixture on all lines; the fullest lines join the game.
     std::vector<double> values(constants_.size(), 0.0);
     for (std::size_t j = 0; j < columns.size(); ++j) {
       if (weights[j] <= 0) continue;

@@ -10,35 +10,35 @@
 
 namespace hipress::planner {
 
-/// Options still allowed, per place in the order of backward: indices into the gradient's work.
+/// Options still allowed, per gradient in the order of backward: indices into the gradient's work.
 using Allowed = std::vector<std::vector<std::uint16_t>>;
 
-/// A mixture of options per gradient: the linear program's counterpart of a plan.
+/// A plan of the linear program: a mixture of options per gradient.
 struct Mixture {
   struct Share {
     std::uint16_t option = 0;  ///< index into the work of the gradient
     double weight = 0;
   };
-  std::vector<std::vector<Share>> gradients;  ///< by place; weights sum up to 1
+  /// In the order of backward; a gradient's weights sum up to 1.
+  std::vector<std::vector<Share>> gradients;
 };
 
-/// The linear program of docs/bound.md, for plans of one scheme. Each *line* states that one
-/// resource of one node, or of the mean over nodes, has to do the work of one gradient and all
+/// The linear program of docs/bound.md, for plans of one scheme. Each *line* is a constraint: one
+/// resource, of one node or on average over nodes, has to do the work of one gradient and of all
 /// later ones after this gradient's ready time.
 class Relaxation {
  public:
   Relaxation(const ReadyTimes& ready, const Machines& machines,
              std::vector<std::vector<OptionWork>> work);
 
-  /// Set of all options.
+  /// The options of all gradients, without any restriction.
   Allowed all() const;
 
   struct Verdict {
-    bool refuted = false;  ///< no plan of these options ends in time
-    Mixture mixture;       ///< near the program's optimum; empty if an empty choice was refuted
+    bool refuted = false;  ///< no plan of the allowed options ends in time
+    Mixture mixture;       ///< near the program's optimum; empty if a gradient had no option left
   };
-  /// Tests whether the program refutes all plans of these options that end at `end` (ps) or
-  /// earlier.
+  /// Tests whether the program refutes that a plan of these options ends at `end` (ps) or earlier.
   Verdict test(double end, const Allowed& allowed);
 
   std::span<const OptionWork> work(std::size_t place) const { return work_[place]; }
@@ -53,7 +53,7 @@ class Relaxation {
     std::size_t line = 0;
     double weight = 0;
   };
-  /// A plan, with its value on every line.
+  /// A plan, and for each line the earliest end that the line implies for it.
   struct Column {
     std::vector<std::uint16_t> options;  ///< per place
     std::vector<double> values;

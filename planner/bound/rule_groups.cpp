@@ -17,7 +17,7 @@ bool RuleGroups::is_in_rule(const casync::Groupable& gradient) const {
   return gradient.bytes < rule_.threshold_bytes;
 }
 
-/// Groups by the rule itself, if all gradients are decided.
+/// Groups that the rule itself forms once all gradients are decided.
 std::vector<std::vector<std::size_t>> RuleGroups::of_all(Decided decided) const {
   std::vector<casync::Groupable> gradients;
   for (const auto& gradient : decided) gradients.push_back(*gradient);
@@ -28,15 +28,14 @@ std::vector<std::vector<std::size_t>> RuleGroups::of_all(Decided decided) const 
 }
 
 /// Adds the sets of one algorithm. A group's first member determines how long the group stays open,
-/// so every gradient that can be the first member of the open group is kept. Of two consecutive
-/// gradients, the later one is certain to share the earlier one's group if even the earliest
-/// possible first member allows it.
+/// so all possible first members of the open group are kept. A decided gradient surely joins the
+/// group of the previous one if even the earliest possible first member allows it.
 void RuleGroups::add_sure(std::int8_t algorithm, Decided decided,
                           std::vector<std::vector<std::size_t>>& groups) const {
   std::vector<casync::Picoseconds> firsts;
-  bool none = true;                             // there may be no group yet
-  std::optional<casync::Picoseconds> earliest;  // earliest possible start of the last decided
-                                                // gradient's group
+  bool none = true;  // a group may not have begun yet
+  // Earliest possible start of the group of the last decided gradient.
+  std::optional<casync::Picoseconds> earliest;
   for (std::size_t place = 0; place < candidates_.size(); ++place) {
     const auto& gradient = decided[place];
     const bool takes_part = gradient ? gradient->algorithm == algorithm && is_in_rule(*gradient)

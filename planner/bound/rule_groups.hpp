@@ -11,7 +11,7 @@
 
 namespace hipress::planner {
 
-/// Groups that a bulk rule is certain to form when only some gradients are decided.
+/// Groups that a bulk rule is certain to form when only some gradients' options are decided.
 class RuleGroups {
  public:
   /// A gradient before its decision.
@@ -23,8 +23,9 @@ class RuleGroups {
   /// `candidates` are in the order of backward.
   RuleGroups(const casync::Aggregation& rule, std::vector<Candidate> candidates);
 
-  /// Sets of decided gradients (places) that share a group for every decision of the others; each
-  /// set is in the order of backward. `decided` is by place; none: undecided.
+  /// Sets of decided gradients that share a group whatever is decided for the others. Gradients are
+  /// given by their place in the order of backward, in which each set is sorted, too. `decided` has
+  /// one entry per place; unset: undecided.
   std::vector<std::vector<std::size_t>> sure(
       std::span<const std::optional<casync::Groupable>> decided) const;
 
@@ -37,7 +38,7 @@ class RuleGroups {
 
   const casync::Aggregation rule_;
   const std::vector<Candidate> candidates_;
-  bool limit_binds_ = false;  ///< groups can become too large
+  bool limit_binds_ = false;  ///< groups can reach the rule's size limit
 };
 
 }  // namespace hipress::planner

@@ -46,7 +46,7 @@ class ShardBound {
     const double compute_s = (models::before_backward_s(model) + models::backward_s(model)) /
                              *std::min_element(speeds.begin(), speeds.end());
     Least all;
-    double first_s = 0;  // exchange before and after computation
+    double first_s = 0;  // gather and reduction of the first layer, before and after computation
     for (const std::uint32_t index : layout_.order) {
       const casync::Unit& unit = layout_.units[index];
       const Least gather = gathered(unit, gathers, {shards_, 1});
@@ -88,7 +88,7 @@ class ShardBound {
     return least;
   }
 
-  /// Bytes of the encoded shards of all nodes.
+  /// Bytes of the encoded shards of all nodes together.
   std::int64_t message(const casync::Unit& unit, std::int8_t algorithm, std::uint32_t nodes) const {
     const std::int64_t elements = casync::shard_elements(unit, problem_.model, nodes);
     return plan_.algorithms[static_cast<std::size_t>(algorithm)].message_bytes(elements) * nodes;
@@ -123,7 +123,7 @@ class ShardBound {
     return both;
   }
 
-  /// Mean over the groups of a hybrid schedule, in half precision: the least it can be.
+  /// Least time of the mean over the groups of a hybrid schedule, with 2 bytes an element.
   Least mean_over_groups(const casync::Unit& unit) const {
     const std::uint32_t groups = plan_.nodes / shards_;
     const std::int64_t bytes = 2 * casync::shard_elements(unit, problem_.model, shards_);

@@ -1,4 +1,4 @@
-// Least work of slices, each of which is encoded, merged and decoded on its own.
+// Computes the least work of gradients whose slices are encoded, merged and decoded one by one.
 
 #include <algorithm>
 #include <cmath>
@@ -135,7 +135,7 @@ double WorkMaker::crossings_of(const casync::BoundTerms& terms) const {
 double WorkMaker::busiest(const OptionWork& work, const Slices& slices) const {
   const double rounds = std::floor(static_cast<double>(slices.count - 1) / n_);
   const auto most = [&](const Work& on) {
-    // The first server has a full round more than the last partition's, which may be short.
+    // The first server has one full slice more than the last partition's, whose slice may be short.
     const double at_first =
         work.servers == 0
             ? 0
@@ -171,7 +171,7 @@ OptionWork WorkMaker::in_group(std::size_t place, const casync::Decision& decisi
     if (all_reduces_load_ports()) work.port.average = work.port.all = work.collective;
     return work;
   }
-  // K = N: every node serves one partition, of at least this many elements of this gradient.
+  // K = N, so every node serves one partition, with at least this many elements of this gradient.
   const double slice = static_cast<double>(elements) / n_;
   const Line message = message_.line();
   const auto part = [&](double of_constants) {
@@ -190,7 +190,7 @@ OptionWork WorkMaker::in_group(std::size_t place, const casync::Decision& decisi
   const Line& host = message_.between_hosts();
   const casync::BoundTerms& terms = *topology.bound;
   work.host = n_ * crossings_of(terms) * (share * host.a + host.b * form.bytes_per_element * slice);
-  Slices shares;  // costs of the group's N slices
+  Slices shares;  // costs of the N slices of the group
   shares.count = nodes_;
   shares.total = {.encode = n_ * own.encode,
                   .decode = n_ * own.decode,

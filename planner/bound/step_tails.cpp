@@ -20,14 +20,14 @@ std::vector<std::uint32_t> in_order(const Pattern& pattern) {
   return order;
 }
 
-/// Work of a serial resource, with the time that follows it.
+/// Work on a serial resource, and the least time that follows it.
 struct Piece {
   std::uint64_t resource;
   std::int64_t work, behind;
 };
 
-/// Earliest end of all pieces, with the time after each, if every resource begins at 0. The optimal
-/// order is by the time after a piece, the longest first.
+/// Earliest end of all pieces and of the times behind them, if every resource begins at 0. The best
+/// order has the longest time behind first.
 std::int64_t least_makespan(std::vector<Piece>& pieces) {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return a.resource != b.resource ? a.resource < b.resource : a.behind > b.behind;
@@ -56,8 +56,7 @@ std::int64_t behind(const Pattern& pattern, std::uint32_t step, const StepTails&
   return least_makespan(pieces);
 }
 
-/// True if codec streams and egresses serve the steps without predecessors first, in the order of
-/// steps.
+/// True if codec streams and egresses serve the steps without predecessors first, in their order.
 bool begins_in_order(const Pattern& pattern) {
   return std::none_of(pattern.sources.begin(), pattern.sources.end(), [&](std::uint32_t source) {
     return pattern.steps[source].work + pattern.steps[source].delay == 0;

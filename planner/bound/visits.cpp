@@ -14,7 +14,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kMaxStepsOfOption = 3e5;
-constexpr std::size_t kMaxSteps = 4'000'000;  // limit over all options
+constexpr std::size_t kMaxSteps = 4'000'000;  // limit on the steps of all options together
 constexpr std::size_t kMaxVisitBytes = std::size_t{16} << 20;
 
 double total(const std::vector<Visit>& visits) {
@@ -23,7 +23,7 @@ double total(const std::vector<Visit>& visits) {
   return sum;
 }
 
-/// Cost of a task of this kind on a slice. A Decode may overwrite or add.
+/// Cost of a task of this kind on a slice. For a Decode, the lower cost of overwriting and adding.
 double cost_of(casync::Kind kind, const casync::SliceCosts& slice) {
   switch (kind) {
     case casync::Kind::kEncode:
@@ -39,7 +39,7 @@ double cost_of(casync::Kind kind, const casync::SliceCosts& slice) {
   }
 }
 
-/// One visit that bounds all of these together from below.
+/// One visit that, as a lower bound, stands for all of these.
 Visit least_of(const std::vector<Visit>& visits) {
   Visit least = {kInfinity, total(visits), kInfinity};
   for (const Visit& visit : visits) {
@@ -51,8 +51,7 @@ Visit least_of(const std::vector<Visit>& visits) {
 
 }  // namespace
 
-/// Runs the schedule: at every instant the resource serves the available visit with the longest
-/// tail.
+/// Visits wait from their heads on; the resource always serves the one with the longest tail.
 double preemptive_end(std::vector<Visit>& visits) {
   std::sort(visits.begin(), visits.end(),
             [](const Visit& a, const Visit& b) { return a.head < b.head; });
@@ -135,15 +134,15 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
   }
 }
 
-/// True if slices may be launched together with others, and then cost less than alone. All slices
-/// but the last may be a word longer than an equal part, which makes the last one shorter.
+/// True if slices may be launched in batches, in which they cost less than alone. All slices but
+/// the last may be a word longer than an equal part, so the last may be shorter.
 bool VisitBound::joins_batches(const PatternKey& key) const {
   if (batched_bytes_ == 0) return false;
   const std::int64_t slice = key.elements / key.partitions - casync::kSliceWord * key.partitions;
   return !key.factors.empty() || slice * static_cast<std::int64_t>(sizeof(float)) < batched_bytes_;
 }
 
-/// Option as a single visit per resource, of the work in the lines of the linear program.
+/// Option with a single visit per resource: the work in the lines of the linear program.
 VisitBound::Option VisitBound::of_least(std::size_t place, const OptionWork& least) const {
   Option option;
   option.lists.resize(kMeanLists + kListsPerNode * nodes_);
@@ -189,8 +188,8 @@ VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
   return option;
 }
 
-/// Visits of a group's tasks; `work_of` gives the work of a step, or a part of it. All nodes do the
-/// same. The group decides which node comes first.
+/// Visits of a group's tasks; `work_of` gives the work of a step, or a part of it. All nodes get
+/// the same visits, since the group's index, which is not known, decides which node comes first.
 template <class WorkOf>
 VisitBound::Option VisitBound::read_steps(const Pattern& pattern, double release,
                                           const WorkOf& work_of) const {
@@ -215,10 +214,9 @@ VisitBound::Option VisitBound::read_steps(const Pattern& pattern, double release
   return option;
 }
 
-/// Visits of a member of a group. The group takes at least as long as this gradient alone, so heads
-/// and tails are those of the gradient alone. Its work is its share of the group's work. If the
-/// rule of groups is known, its work is only the part proportional to size, since the group has the
-/// rest.
+/// Visits of one member of a group. Heads and tails are those of the gradient alone, since the
+/// group takes at least as long. The work is the member's share of the group's. With a known rule
+/// only the part proportional to its size counts, since whole_group() has the rest.
 VisitBound::Option VisitBound::read_group(std::size_t place, const PatternKey& key,
                                           const OptionWork::InGroup& group) {
   Option option;
@@ -237,14 +235,13 @@ VisitBound::Option VisitBound::read_group(std::size_t place, const PatternKey& k
                     [&](const Step& step) { return cost_of(step.kind, share); });
 }
 
-/// Visits of a group with at least `elements` elements. It takes at least as long as these alone.
-/// Null in batches, and if unknown.
+/// Lower bound of the visits of a group with at least `elements` elements; null if unknown.
 const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::int64_t elements) {
   const auto [found, added] = whole_groups_.try_emplace({algorithm, elements});
   std::optional<Option>& known = found->second;
   if (!added) return known ? &*known : nullptr;
   const Form& form = forms_[static_cast<std::size_t>(algorithm + 1)];
-  // Padding depends on the other members, and is left out.
+  // Padding is left out, since it depends on the other members.
   const std::int64_t without_padding = elements - elements % (casync::kSliceWord * nodes_);
   if (without_padding == 0) return nullptr;
   const PatternKey key = {.elements = without_padding,
@@ -288,7 +285,7 @@ void VisitBound::add_mean(const Step& step, const Visit& visit, Lists& lists) co
   lists[codec].push_back({visit.head, visit.work / nodes_, visit.tail});
 }
 
-/// Adds the visit to the nodes of gradient g, rotated by its index.
+/// Adds the visit to the lists of its nodes, rotated by the index g of the gradient.
 void VisitBound::add_to_nodes(const Step& step, const Visit& visit, std::uint32_t g,
                               Lists& lists) const {
   const bool codec = step.resource == Resource::kCodec;
@@ -301,7 +298,7 @@ void VisitBound::add_to_nodes(const Step& step, const Visit& visit, std::uint32_
   list((step.node + g + step.shift) % nodes_, 1).push_back(visit);
 }
 
-/// Merges visits with nearly equal heads and tails; the result has the least of both.
+/// Merges visits with nearly equal heads and tails. The result has the smallest of both.
 std::vector<Visit> VisitBound::merged(const std::vector<Visit>& visits) const {
   std::map<std::pair<double, double>, Visit> cells;
   for (const Visit& visit : visits) {
@@ -324,7 +321,7 @@ void VisitBound::narrow(double known) {
   }
 }
 
-/// One visit that bounds the visits of each of these options from below.
+/// One visit that is a lower bound for the visits of each of these options.
 Visit VisitBound::least_of_options(std::span<const Option> options, std::size_t list) {
   Visit least = {kInfinity, kInfinity, kInfinity};
   for (const Option& option : options) {
@@ -335,8 +332,8 @@ Visit VisitBound::least_of_options(std::span<const Option> options, std::size_t 
   return least;
 }
 
-/// Merges all options of a small gradient with one algorithm, in groups and alone. Telling them
-/// apart costs as much as for a large gradient, and hardly improves the bound.
+/// Merges the options of a small gradient: those of one algorithm alone, and those in groups.
+/// Telling them apart would take as long as for a large gradient, and hardly improve the bound.
 void VisitBound::join_small() {
   constexpr double kLittle = 0.01;
   const auto work_of = [&](std::size_t depth) {
@@ -367,7 +364,7 @@ void VisitBound::join_small() {
   }
 }
 
-/// Computes visits of undecided gradients that occur under each of their options.
+/// Computes the least visits of undecided gradients, which occur under each of their options.
 void VisitBound::find_rest() {
   const std::size_t count = kMeanLists + kListsPerNode * nodes_;
   rest_.assign(places_.size() + 1, Lists(count));
@@ -380,7 +377,7 @@ void VisitBound::find_rest() {
   }
 }
 
-/// Sets up the rule's groups, if the rule is known.
+/// Prepares the rule's groups, if the rule is known.
 void VisitBound::ask_rule() {
   if (!rule_) return;
   std::vector<RuleGroups::Candidate> candidates(places_.size());
@@ -395,8 +392,7 @@ void VisitBound::ask_rule() {
   rule_groups_.emplace(*rule_, std::move(candidates));
 }
 
-/// Finds the groups certain from the decisions, if the rule is known; false: the decisions
-/// contradict the rule.
+/// Finds the groups that are certain by a known rule; false if decisions contradict the rule.
 bool VisitBound::find_groups(const Part& part) {
   groups_.clear();
   if (!rule_) return true;
@@ -412,7 +408,7 @@ bool VisitBound::find_groups(const Part& part) {
     for (const std::size_t place : members) {
       const std::size_t depth = depth_of[place];
       const bool in_group = options_[depth][part.decided[depth]].in_group;
-      // A single member may still be joined by others.
+      // Other gradients may still join a group with a single member so far.
       if (members.size() > 1 ? !in_group : in_group && all_decided) return false;
       group.depths.push_back(depth);
       group.elements += model_.gradients[ready_.order[place]].elements;
@@ -426,7 +422,7 @@ bool VisitBound::find_groups(const Part& part) {
   return true;
 }
 
-/// Collects the visits of decided options and the least visits of the rest.
+/// Collects the visits of the decided options, and the least visits of the other gradients.
 void VisitBound::gather_visits(const Part& part, std::size_t list) {
   visits_ = rest_[part.decided.size()][list];
   const auto add = [&](const Option& option, double later) {
@@ -448,7 +444,7 @@ void VisitBound::gather_visits(const Part& part, std::size_t list) {
   }
 }
 
-/// Lower bound of a part: the end of the resource that finishes last.
+/// Lower bound of a partial decision: the end on the resource that ends last.
 double VisitBound::end_of(const Part& part) {
   if (!find_groups(part)) return kInfinity;
   bool even = true;
@@ -470,7 +466,7 @@ double VisitBound::end_of(const Part& part) {
   return end;
 }
 
-/// Order of the search: among parts with equal bounds, those with more decisions come first.
+/// Order of the search: the lowest bound first; of equals, the part with most decisions.
 bool VisitBound::is_later(const Part& a, const Part& b) {
   if (a.least != b.least) return a.least > b.least;
   return a.decided.size() < b.decided.size();

@@ -19,29 +19,28 @@
 
 namespace hipress::planner {
 
-/// Work on a serial resource. It begins at `head` or later, and at least `tail` passes after it
-/// before the iteration ends. All times in picoseconds.
+/// Work of a task on a serial resource. It begins at `head` or later. After its end, at least
+/// `tail` passes until the iteration ends. All times in picoseconds.
 struct Visit {
   double head = 0, work = 0, tail = 0;
 };
 
-/// Earliest end of all these visits to one resource, tails included, if visits may be interrupted:
-/// Jackson's preemptive schedule. Reorders the visits.
+/// Earliest time at which all these visits to one resource, with their tails, can have ended if
+/// they may be interrupted: Jackson's preemptive schedule. Uses up `work`, and reorders the visits.
 double preemptive_end(std::vector<Visit>& visits);
 
-/// Lower bound on all plans of a scheme in which few gradients matter. Options are decided one
-/// gradient at a time, the largest first; every resource must be able to do the visits of the
-/// decided ones in time. docs/bound.md has the proof.
+/// Lower bound on the time of all plans of a scheme, by branch and bound; suits models in which few
+/// gradients matter. Options are decided one gradient at a time, the largest first. Every resource
+/// must be able to do the visits of the decided gradients in time. docs/bound.md has the proof.
 class VisitBound {
  public:
-  /// True if the visits of gradients are known on these machines: nodes and paths are alike, and
-  /// links have no bursts.
+  /// True if the visits of gradients are known: nodes and paths are alike, links have no bursts.
   static bool holds_for(const Machines& machines);
 
-  /// Use of the scheme's bulk rule.
+  /// Meaning of the scheme's bulk rule.
   enum class Groups : std::uint8_t {
-    kAny,     ///< the rule is weaker than the plans' rules; it determines no groups
-    kByRule,  ///< the rule is that of all plans; decisions determine the groups
+    kAny,     ///< it allows every group of the plans' own rules, but determines no groups
+    kByRule,  ///< all plans have this rule, so decisions determine the groups
   };
 
   /// `work` is least_work() of the scheme. Times that differ by less than `grain` ps are merged.
@@ -51,14 +50,14 @@ class VisitBound {
              const std::vector<std::vector<OptionWork>>& work, double grain,
              Groups groups = Groups::kAny);
 
-  /// Lower bound of all plans, in ps; the search stops at `known`. `most_visits` limits the visits
-  /// processed; more: a better bound, later.
+  /// Returns a lower bound on the time of all plans, in ps, or `known` if no plan takes less.
+  /// Processes about `most_visits` visits at most; more: a better bound, after more time.
   double least(double known, std::size_t most_visits);
   /// Number of visits processed.
   std::size_t visits() const { return looked_at_; }
 
  private:
-  /// Visits by resource: mean port and mean codec stream, then egress, ingress and codec per node.
+  /// Visits by resource: mean port, mean codec stream, then egress, ingress and codec of each node.
   using Lists = std::vector<std::vector<Visit>>;
   static constexpr std::size_t kMeanLists = 2, kListsPerNode = 3;
 
@@ -69,15 +68,15 @@ class VisitBound {
     bool in_group = false;   ///< in a group of two or more members
     casync::Groupable rule;  ///< the gradient as the bulk rule sees it
   };
-  /// Decided members of a bulk group, two or more.
+  /// Two or more decided gradients that form a bulk group.
   struct Group {
     std::int8_t algorithm = casync::kRaw;
     std::int64_t elements = 0;
     double release = 0;               ///< time at which the last of them is ready
-    std::vector<std::size_t> depths;  ///< indices of the members
+    std::vector<std::size_t> depths;  ///< members, as depths in the order of decision
     const Option* whole = nullptr;    ///< the whole group, ready at 0; null: unknown
   };
-  /// Decided options of the first gradients, with a lower bound of all plans that contain them.
+  /// Partial decision: options of the first gradients, and a lower bound on all plans with them.
   struct Part {
     double least = 0;
     std::vector<std::uint16_t> decided;
@@ -113,18 +112,21 @@ class VisitBound {
   const std::uint32_t nodes_;
   const double grain_;
   const bool ports_in_order_;
-  const std::int64_t batched_bytes_;               // smaller slices may be launched together
-  const std::optional<casync::Aggregation> rule_;  // set if groups follow from decisions
+  const std::int64_t batched_bytes_;               // smaller slices may be launched in batches
+  const std::optional<casync::Aggregation> rule_;  // set if the groups follow from the decisions
   PatternBook book_;
-  std::size_t steps_ = 0;                     // number of steps in all patterns read so far
-  std::vector<std::size_t> places_;           // places in the order of decision
+  std::size_t steps_ = 0;  // number of steps in all patterns read so far
+  // Places in the order of backward, sorted by the order of decision.
+  std::vector<std::size_t> places_;
   std::vector<std::vector<Option>> options_;  // per place in places_
-  std::vector<Lists> rest_;                   // per depth: least visits of the later gradients
-  std::vector<Visit> visits_;                 // scratch of end_of()
-  std::optional<RuleGroups> rule_groups_;     // set if the rule is known
-  std::vector<double> later_;                 // scratch of gather_visits(), per depth
-  std::vector<Group> groups_;                 // groups of a part, in the order of their last
-                                              // members
+  // By number of decided gradients: least visits of the others.
+  std::vector<Lists> rest_;
+  std::vector<Visit> visits_;              // used by end_of()
+  std::optional<RuleGroups> rule_groups_;  // set if the rule is known
+  // By decided gradient: its delay because of its group. Used by gather_visits().
+  std::vector<double> later_;
+  // Groups of a partial decision, sorted by their last members.
+  std::vector<Group> groups_;
   /// Results of whole_group(), by algorithm and elements.
   std::map<std::pair<std::int8_t, std::int64_t>, std::optional<Option>> whole_groups_;
   std::size_t looked_at_ = 0;

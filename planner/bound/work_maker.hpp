@@ -20,9 +20,9 @@ using casync::FactorSums;
 using casync::SliceCosts;
 using casync::Slices;
 
-/// Makes the least work of the options of a scheme's gradients, for slices (sliced_work.cpp), whole
-/// gradients in a library's all-reduce (work_maker.cpp), and factors (factor_work.cpp). Holds what
-/// all gradients share.
+/// Computes the least work of each option of a scheme's gradients: for slices (sliced_work.cpp),
+/// for whole gradients in a library's all-reduce (work_maker.cpp), and for factors
+/// (factor_work.cpp). Holds the data that all gradients share.
 class WorkMaker {
  public:
   WorkMaker(const models::Model& model, const Machines& machines, const Choices& choices,
@@ -42,15 +42,15 @@ class WorkMaker {
   SliceCosts costs_of(const Form& form, std::int64_t elements) const;
   /// Work that a slice adds to its codec stream. In a batch, only the cost per element counts.
   SliceCosts load_of(const Form& form, std::int64_t elements, const SliceCosts& alone) const;
-  /// Sum over `count` slices, of which all but the last are equal.
+  /// Costs of `count` slices together. All but the last are equal.
   static SliceCosts total(std::int64_t count, const SliceCosts& first, const SliceCosts& last);
   OptionWork alone(std::size_t place, const casync::Decision& decision);
 
-  /// Work of an option, with its end relative to ready times.
+  /// Work of an option, with its end relative to the ready times.
   struct Relative {
     OptionWork work;
-    double after_first = 0;  ///< end, from the first node's ready time
-    double after_last = 0;   ///< end, from the last node's ready time
+    double after_first = 0;  ///< time from the first node's ready time to the end
+    double after_last = 0;   ///< time from the last node's ready time to the end
   };
 
   /// Lower bounds of the stages' times on the fastest node, in ps.
@@ -60,16 +60,16 @@ class WorkMaker {
   };
   StageTimes stage_times(const Factors& factors, const casync::Decision& decision) const;
   static void require_stages(const costs::CodecCosts& codec, std::size_t stages);
-  /// Work of a gradient that factors stand for. After each encode its factor travels as raw values
-  /// do, and every node's next encode waits for the mean. The other gradients decide which nodes
-  /// serve a factor's partitions, so every node counts the load of the least loaded one.
+  /// Work of a gradient that is sent as factors. After each encode, the factor travels as raw
+  /// values do, and every node's next encode waits for its mean. Other gradients decide which nodes
+  /// serve a factor's partitions, so every node is charged the load of the node with the least.
   OptionWork averaged(std::size_t place, const casync::Decision& decision, const Factors& factors,
                       const casync::Topology& topology);
   static bool is_whole(const casync::Topology& topology) {
     return topology.form == casync::Topology::Form::kWhole;
   }
 
-  /// Loads of a factor on its way, and times until some node, or the last node, has its mean.
+  /// Loads that a factor's messages cause, and times until a node has its mean.
   struct FactorOnItsWay {
     OptionWork work;
     double first_to_mean = 0;  ///< time from the first node's encode until some node's next encode
@@ -84,45 +84,43 @@ class WorkMaker {
   const Relative& raw_relative(std::int64_t elements, std::int64_t partitions,
                                const casync::Topology& topology);
   static void add_factor(const FactorOnItsWay& factor, OptionWork& work);
-  /// True if all-reduces count as port load: not on hierarchical clusters, nor with bursts, whose
-  /// credit returns during an all-reduce.
+  /// True if all-reduces count as load of ports. They do not on hierarchical clusters, nor with
+  /// bursts, since burst credit returns during an all-reduce.
   bool all_reduces_load_ports() const {
     return !costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0;
   }
   void finish(std::size_t place, const Relative& relative, OptionWork& work) const;
-  /// Completes the work of a gradient with stages: the last means of factors are decoded after the
-  /// chain.
+  /// Adds the decode that follows the mean of the last factor of a gradient with stages.
   void finish_stages(std::size_t place, const casync::Topology& topology, const StageTimes& times,
                      Relative& chain, OptionWork& work) const;
   Relative relative(const Form& form, std::int64_t elements, std::int64_t partitions,
                     const casync::Topology& topology);
   double chain(const Slices& slices, const casync::BoundTerms& terms) const;
-  /// Time of the chain, relative to the ready time of the last node.
+  /// Time of the chain from the ready time of the last node.
   double chain_of_last(const Slices& slices, const casync::BoundTerms& terms) const;
   /// Lower bound of the time from the first node's ready time to the first message's arrival.
   double first_arrival(const Slices& slices) const;
   void add_loads(const Slices& slices, const casync::BoundTerms& terms, OptionWork& work) const;
-  /// Work on a host's port if each slice has one message to a different host.
+  /// Work on the port that a host's nodes share, if each slice has one message to another host.
   double host_work(const Form& form, std::int64_t elements, std::int64_t longest) const;
-  /// Least number of messages per partition that leave a host, the mean over hosts; 0 if hosts have
-  /// no port shared by their nodes.
+  /// Least number of messages per partition that leave a host (mean); 0 without host ports.
   double crossings_of(const casync::BoundTerms& terms) const;
-  /// Lower bound of the time on the most loaded node, without the transfers between GPUs.
+  /// Lower bound of the time on the most loaded node, without transfers between its GPUs.
   double busiest(const OptionWork& work, const Slices& slices) const;
   OptionWork all_reduced(std::size_t place, std::int64_t bytes) const;
-  /// A member's part of a bulk group's work: its own part of the costs proportional to size, and
-  /// `share` of the fixed costs, for the largest group that it can be in.
+  /// One member's part of a bulk group's work: the costs proportional to its own size, and `share`
+  /// of the fixed costs, for the largest group that the gradient can be in.
   OptionWork in_group(std::size_t place, const casync::Decision& decision, double share);
-  /// Lower bound of the time from a group's first encode of a factor until some node (for the last
-  /// factor: the last node) has the mean. `factor` is a member's part.
+  /// Lower bound of the time from a group's first encode of a factor until some node has its mean,
+  /// or until the last node has it if `last`. `factor` is one member's part.
   double stage_in_group(const FactorSums& factor, const casync::Topology& topology,
                         bool last) const;
-  /// in_group() for a group that factors stand for. Costs are linear, so a member counts its own
-  /// part of those proportional to size. The group takes at least as long as this gradient alone.
+  /// in_group() for a group that is sent as factors. Costs are linear, so a member counts those of
+  /// its own size. The group takes at least as long as this gradient alone.
   OptionWork averaged_in_group(std::size_t place, const casync::Decision& decision,
                                const Factors& factors, const casync::Topology& topology,
                                double share);
-  /// Lower bound for slices of `elements` elements or more.
+  /// Lower bounds for slices of at least `elements` elements.
   SliceCosts costs_of_at_least(const Form& form, std::int64_t elements) const;
   double local_slope() const {
     return kSlack * costs::local_s_per_byte(machines_.cluster) * kPicosecondsPerSecond;
@@ -148,9 +146,9 @@ class WorkMaker {
       memo_;
 };
 
-/// Least work of every option of every gradient, by place in the order of backward, for plans of
-/// one scheme. Its topologies must have bound terms. Gradients that may be in a bulk group have
-/// extra options for that. Throws InputError if the profile lacks an algorithm.
+/// Least work of every option of every gradient, in the order of backward, for plans of one scheme.
+/// The scheme's topologies must have bound terms. Gradients that may be in a bulk group have
+/// additional entries for that. Throws InputError if the profile lacks an algorithm.
 std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
                                                 const Machines& machines, const Choices& choices,
                                                 const Scheme& scheme, const ReadyTimes& ready);

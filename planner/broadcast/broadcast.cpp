@@ -71,29 +71,29 @@ class Candidates {
     choice_.proven = true;
   }
 
-  /// Estimated seconds of the most promising count.
+  /// Estimated time of the most promising count, in seconds.
   double estimate_s() const { return candidates_.front().estimate * kPicosecond_s; }
 
   /// Simulates the most promising count.
   void try_first(std::int64_t& evaluations) { try_one(candidates_.front(), evaluations); }
 
-  /// Simulates all other counts that may beat the best so far.
+  /// Simulates all other counts that may be faster than the best so far.
   void try_others(std::int64_t& evaluations) {
     for (const Candidate& candidate : std::span(candidates_).subspan(1)) {
       try_one(candidate, evaluations);
     }
   }
 
-  /// Seconds of the best count so far; infinity if none was simulated.
+  /// Time of the best count so far, in seconds; infinity if none was simulated.
   double best_s() const { return best_s_.value_or(std::numeric_limits<double>::infinity()); }
 
-  /// Best count; none if none was simulated.
+  /// Best count; unset if none was simulated.
   std::optional<BroadcastChoice> best() const {
     if (!best_s_) return std::nullopt;
     return choice_;
   }
 
-  /// Plan with that choice of chunks.
+  /// Plan with the chosen chunks.
   casync::Plan plan_of(const BroadcastChoice& choice) {
     cut({choice.chunks, choice.chunk_elements});
     return plan_;
@@ -118,7 +118,7 @@ class Candidates {
     choice_.chunk_elements = candidate.count.elements;
   }
 
-  /// Simulated seconds of the plan; none without time or memory for it.
+  /// Simulated time of the plan, in seconds; unset if there is no time or memory for it.
   std::optional<double> simulated(std::int64_t& evaluations) {
     const auto& budget = problem_.machines.budget;
     if (evaluations <= 0 || (budget && budget->over())) return std::nullopt;
@@ -139,7 +139,7 @@ class Candidates {
     return {{*problem_.chunks, casync::slice(elements, *problem_.chunks, 0).elements}};
   }
 
-  /// Looks up the forms of plan_'s algorithms, with lower bounds of their costs.
+  /// Looks up the costs of plan_'s algorithms, as lower bounds.
   void find_forms() {
     const costs::Cluster& cluster = problem_.machines.cluster;
     double fastest = 1;
@@ -163,7 +163,7 @@ class Candidates {
       plan_.decisions[g].partitions = static_cast<std::int32_t>(
           std::min(divided_up(elements, count.elements), plans::kMaxPartitions));
     }
-    // Keep the user's number, even if some chunks are empty.
+    // Keep the number that the user gave, even if some chunks are empty.
     if (problem_.model.gradients.size() == 1 && problem_.chunks) {
       plan_.decisions[0].partitions = *problem_.chunks;
     }
@@ -201,8 +201,8 @@ class Candidates {
     return topology_.spread == nullptr ? 0 : std::max(0.0, topology_.spread(slices, wire_));
   }
 
-  /// Lower bound of the broadcast, in ps: the longest tensor's, and the root's sends of all
-  /// tensors. With one tensor, GPUs of a node scatter it before and gather it afterwards.
+  /// Lower bound of the broadcast, in ps: the time of the longest tensor, or of all the root's
+  /// sends. A single tensor is also scattered among a node's GPUs before, and gathered afterwards.
   double least() const {
     double port = -wire_.burst, longest = 0;
     for (std::size_t g = 0; g < problem_.model.gradients.size(); ++g) {
@@ -216,8 +216,7 @@ class Candidates {
     return longest + 2 * picoseconds(costs::local_s(problem_.machines.cluster, bytes));
   }
 
-  /// Estimate in ps: the busiest stage processes all tensors, and the largest tensor fills and
-  /// drains the other stages.
+  /// Estimate in ps: the busiest stage processes all tensors, the others only the largest one.
   double estimate() const {
     double bottleneck = 0, longest = 0, beside = 0;
     for (std::size_t g = 0; g < problem_.model.gradients.size(); ++g) {
@@ -339,7 +338,7 @@ BroadcastResult plan_broadcast(const BroadcastProblem& problem) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->estimate_s(); });
 
-  // Try one count of each first, so that a limited budget is not spent on a slow choice.
+  // Try one count of each candidate first, so that a limited budget is not spent on a slow one.
   std::int64_t evaluations = problem.evaluations;
   for (const std::size_t i : order) all[i]->try_first(evaluations);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->best_s(); });

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMinManyBytes = 64 << 10;  // smallest slice if K > N
 
-/// Candidate K for a gradient.
+/// Values of K to try for a gradient.
 std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) {
   const auto nodes = static_cast<std::int32_t>(problem.nodes);
   std::vector<std::int32_t> counts;
@@ -36,8 +36,8 @@ std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) 
   return counts;
 }
 
-/// Number of elements to partition: the gradient's, or its smallest factor's; 0 if no plan
-/// compresses it with this algorithm.
+/// Number of elements that are partitioned: those of the gradient, or of its smallest factor; 0 if
+/// no plan compresses it with this algorithm.
 std::int64_t sliced(const Problem& problem, const Choices& choices,
                     const models::Gradient& gradient, std::int8_t algorithm) {
   const casync::Algorithm* const what = casync::algorithm_at(choices.algorithms, algorithm);
@@ -51,7 +51,7 @@ void add_unless_there(std::vector<casync::Decision>& options, const casync::Deci
   if (std::ranges::find(options, decision) == options.end()) options.push_back(decision);
 }
 
-/// Adds factors, the only compressed form that topologies with sends_raw_alone() carry.
+/// Adds factors: the only compressed form for topologies that sends_raw_alone().
 void add_whole(const Problem& problem, Choices& choices) {
   if (problem.nodes == 1) return;
   for (const std::string& name : problem.algorithms) {
@@ -65,7 +65,7 @@ void add_whole(const Problem& problem, Choices& choices) {
   }
 }
 
-/// Adds the decisions of a baseline, which has its own list of algorithms.
+/// Adds the decisions of a baseline. Its plan has a list of algorithms of its own.
 void add_baseline(const Problem& problem, const casync::Plan& plan, Choices& choices) {
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     casync::Decision decision = plan.decisions[g];
@@ -96,8 +96,8 @@ casync::Picoseconds share_of_backward(const Problem& problem, int part) {
   return casync::from_seconds(models::backward_s(problem.model) / part);
 }
 
-/// Batch rules. Patterns (timing/pattern.hpp) have no batches, so there are none if only folded
-/// plans are affordable.
+/// Batch rules. None if only folded plans are affordable: these are simulated from patterns
+/// (timing/pattern.hpp), which have no batches.
 std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
   std::vector<casync::Aggregation> rules = {{}};
   if (problem.grouping == Grouping::kNone || folded_only(problem)) return rules;
@@ -119,10 +119,9 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
   return {sim::TransferOrder::kReady};
 }
 
-/// Combination of topologies for a plan: one for all gradients or, with "best", one for compressed
-/// gradients and the library's all-reduce for raw ones. The library's topology alone means the
-/// latter, with everything raw. If a topology carries encoded messages only, raw gradients may take
-/// any other topology.
+/// Topologies of a plan: one for all gradients or, with "best", another one for raw gradients. For
+/// these, the library's all-reduce is always possible; beside a topology that carries only encoded
+/// messages, so is any other one. The library's topology alone means that everything is raw.
 struct Ways {
   std::string topology, raw_topology;
 };
@@ -179,7 +178,7 @@ std::vector<casync::Aggregation> bulk_rules(const Problem& problem) {
       }
     }
     rules.push_back({.threshold_bytes = threshold, .limit_bytes = 4 * threshold});
-    if (threshold > largest) break;  // all are below it
+    if (threshold > largest) break;  // every message is below it
   }
   return rules;
 }
@@ -215,7 +214,7 @@ Choices make_choices(const Problem& problem) {
       for (const std::int32_t k : ladder(problem, elements)) {
         add_unless_there(options, {algorithm, k});
       }
-      if (elements > 0 && elements < gradient.elements) {  // K = N, too, as in baselines
+      if (elements > 0 && elements < gradient.elements) {  // K = N as well, as in baselines
         add_unless_there(options, {algorithm, static_cast<std::int32_t>(problem.nodes)});
       }
     }

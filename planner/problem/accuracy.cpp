@@ -83,7 +83,7 @@ std::vector<std::string> AccuracyOrder::not_coarser(const std::vector<std::strin
 AccuracyOrder parse_accuracy(const std::vector<std::string>& texts) {
   AccuracyOrder order;
   for (const std::string& text : texts) {
-    const std::size_t equals = text.rfind('=');  // parameters have some, too
+    const std::size_t equals = text.rfind('=');  // parameters contain '=', too
     try {
       if (equals == std::string::npos || equals == 0) throw io::InputError("there is no place");
       order.places[text.substr(0, equals)] = parse_place(text.substr(equals + 1));

@@ -8,8 +8,7 @@
 
 namespace hipress::planner {
 
-/// Accuracy loss of a gradient, compared by algorithm first, then by number of encodings, then by
-/// rank.
+/// Accuracy loss of a gradient, compared by algorithm first, then number of encodings, then rank.
 struct Coarseness {
   int place = 0;          ///< place of the algorithm in the AccuracyOrder; 0: no loss
   int encodings = 0;      ///< casync::Topology::encodings; 1 for factors, which travel raw
@@ -17,9 +16,9 @@ struct Coarseness {
   auto operator<=>(const Coarseness&) const = default;
 };
 
-/// Order of algorithms by accuracy loss, the coarsest last.
+/// Order of the algorithms by accuracy loss, from the finest to the coarsest.
 struct AccuracyOrder {
-  /// Places of programs, and of built-in algorithms whose place is overridden.
+  /// Places that differ from the built-in ones, and places of programs.
   std::map<std::string, int> places = {};
 
   /// Place of an algorithm: 0 for raw ("none"), else the place given here, else the built-in row's.
@@ -27,15 +26,14 @@ struct AccuracyOrder {
   /// std::invalid_argument for unknown names.
   int coarseness(std::string_view name) const;
 
-  /// Loss of the algorithm, with its rank ("powersgd(rank=4)"), encoded `encodings` times.
+  /// Loss of the algorithm, with its rank ("powersgd(rank=4)"), after `encodings` encodings.
   Coarseness given_up(std::string_view name, int encodings = 1) const;
 
-  /// True if `name` is a program whose place is only assumed.
+  /// True if `name` is a program without a place of its own, which counts as the coarsest.
   bool is_assumed(std::string_view name) const;
 
-  /// Filters `algorithms`, in their order, by place: at most that of `coarsest` ("none": raw and
-  /// lossless ones). Among algorithms of the same place, if both have a rank, only those of at
-  /// least its rank.
+  /// Algorithms of a list, in its order, with places up to that of `coarsest` ("none": raw and
+  /// lossless ones). If `coarsest` gives a rank, leaves out lower ranks at its place.
   std::vector<std::string> not_coarser(const std::vector<std::string>& algorithms,
                                        std::string_view coarsest) const;
 };

@@ -7,7 +7,7 @@
 
 namespace hipress::planner {
 
-/// Share of the limits, for a search that runs beside others.
+/// Given share of the limits, for a search that runs beside others.
 inline Limits share_of(const Limits& limits, double share) {
   Limits part = limits;
   part.budget_s *= share;
@@ -17,8 +17,7 @@ inline Limits share_of(const Limits& limits, double share) {
   return part;
 }
 
-/// Remaining budget of a search, in seconds or, if Limits::evaluations is given, in simulated
-/// plans.
+/// Remaining budget of a search: in seconds, or in simulated plans if Limits::evaluations is given.
 class Budget {
  public:
   explicit Budget(const Limits& limits)
@@ -32,7 +31,7 @@ class Budget {
   double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  /// Used share of the budget; 1 or more: used up.
+  /// Used share of the budget; at least 1: used up.
   double share() const {
     if (in_evaluations()) {
       return limits_.evaluations == 0
@@ -43,7 +42,7 @@ class Budget {
   }
   /// True if `share_limit` of the budget is used, or the search was interrupted.
   bool over(double share_limit = 1) const { return interrupted() || share() >= share_limit; }
-  /// Number of further simulations, `seconds` each, until `share_limit` of the budget is used.
+  /// Number of further simulations of `seconds` each until `share_limit` of the budget is used.
   double affords(double seconds, double share_limit) const {
     if (in_evaluations()) {
       return share_limit * static_cast<double>(limits_.evaluations) - static_cast<double>(used_);

@@ -13,14 +13,13 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kNormal90 = 1.2816;  // quantile of the normal distribution
+constexpr double kNormal90 = 1.2816;  // 90th percentile of the normal distribution
 constexpr double kLeastRatio = 0.01, kMostRatio = 1e6;
-constexpr double kAlike = 0.01;  // ratios closer than this share a search
-/// Power of a gradient's elements in its weight; docs/learning.md compares the model with
-/// trainings.
+constexpr double kAlike = 0.01;  // algorithms whose ratios differ by less share a search
+/// Exponent of a gradient's elements in its weight; docs/learning.md compares it with trainings.
 constexpr double kOfSize = 0.1;
-/// Errors at the ends of the 10–90 % interval: factor of a predicted r − 1, and relative difference
-/// of r between two runs of a plan.
+/// Errors that widen the 10–90 % interval: a factor on a predicted r − 1, and the relative
+/// difference of r between two runs of a plan.
 constexpr double kPredicted = 2.5, kRepeated = 0.05;
 constexpr double kRatioRounding = 1e-9;
 constexpr std::string_view kNeverReached = "never";
@@ -50,7 +49,7 @@ StepsRatio read_ratio(const io::YamlNode& row) {
 void read_row(const io::YamlNode& row, Learning& learning) {
   row.expect_keys({"plan", "ratio", "p10", "p90", "after", "runs"});
   const std::string plan = row.at("plan").text();
-  // The interval has no upper end if a run never reaches the loss.
+  // A run that never reaches the loss leaves the interval without an upper end.
   if (row.at("ratio").text() == kNeverReached || !row.has("p90")) {
     learning.never.push_back(plan);
     return;
@@ -58,7 +57,7 @@ void read_row(const io::YamlNode& row, Learning& learning) {
   learning.rows[plan] = {.ratio = read_ratio(row), .lost = {}};
 }
 
-/// Weights of a model's gradients in an algorithm's r − 1; their sum is 1.
+/// Weights of a model's gradients in the r − 1 of an algorithm; their sum is 1.
 std::vector<double> weights_of(const models::Model& model, const PilotRow& row) {
   std::vector<double> weights;
   double sum = 0;
@@ -81,13 +80,13 @@ std::vector<double> weights_of(const models::Model& model, const PilotRow& row) 
 /// Total weight of the gradients that each algorithm compresses, by name.
 using Shares = std::map<std::string, double>;
 
-/// Shares of the plan's algorithms; nullopt if an algorithm has no row.
+/// Shares of the plan's algorithms; nullopt if the pilot has no row of one of them.
 std::optional<Shares> shares_of(const models::Model& model, const casync::Plan& plan,
                                 const std::map<std::string, PilotRow>& rows) {
   Shares shares;
   std::map<std::string, std::vector<double>> weights;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    // Losses in the gather of shards count like those in their reduction.
+    // Losses in the gather of shards count like losses in their reduction.
     for (const std::int8_t index :
          {plan.decisions[g].algorithm, plan.gather_of(static_cast<std::uint32_t>(g))}) {
       if (index == casync::kRaw) continue;
@@ -114,12 +113,12 @@ std::optional<StepsRatio> Learning::of(const models::Model& model, const casync:
   if (const auto found = rows.find(file); !file.empty() && found != rows.end()) {
     return found->second.ratio;
   }
-  // The pilot does not cover local updates, with any algorithm.
+  // Pilots do not cover local updates with any algorithm.
   const bool each_step = plan.schedule == casync::Schedule() || plan.schedule.row().sharded;
   if (!each_step) return std::nullopt;
   const std::optional<Shares> shares = shares_of(model, plan, rows);
   if (!shares) return std::nullopt;
-  // The pilot has trained this case: one algorithm compresses all gradients.
+  // The pilot has trained this case if one algorithm compresses all gradients.
   const bool piloted = shares->size() == 1 && shares->begin()->second > 1 - kRatioRounding;
   const double wider = piloted ? 1 : kPredicted;
   StepsRatio sum;

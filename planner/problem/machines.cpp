@@ -7,7 +7,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxWholeTasks = 4e6;  // largest graph, with K = N, for repeated simulation
+constexpr double kMaxWholeTasks = 4e6;  // largest graph with K = N that can be simulated repeatedly
 constexpr double kTasksPerMessage = 3.5;
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// Data of a pilot's file for pictures; plans do not depend on it.
+/// Data for pictures, from a pilot's file. Plans do not depend on it.
 namespace hipress::planner {
 
 /// Point of a smoothed loss curve.
@@ -16,12 +16,12 @@ struct LossPoint {
 
 struct PilotPictures {
   std::vector<LossPoint> curve;  ///< DDP's losses; empty for files of earlier versions
-  /// Relative errors of encoders without residuals, by algorithm and gradient: the root mean square
-  /// over the steps at which the pilot measured them.
+  /// Relative errors of the messages, without residuals, by algorithm and gradient: the root mean
+  /// square over the steps at which the pilot measured them.
   std::map<std::string, std::map<std::string, double>> errors;
 };
 
-/// Reads the pictures of a pilot's file, for which read_pilot() has succeeded.
+/// Reads the data for pictures from a pilot's file, which read_pilot() must accept.
 PilotPictures read_pilot_pictures(const std::string& path);
 
 }  // namespace hipress::planner

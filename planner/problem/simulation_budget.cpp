@@ -10,10 +10,9 @@
 namespace hipress::planner {
 namespace {
 
-/// Initial estimate of seconds per task, including its expansion, until a simulation was timed.
+/// Estimated seconds per task by engine, with its expansion, until a simulation was timed.
 constexpr std::array<double, kEngines> kTask_s = {4e-7, 1e-6, 1e-6, 8e-7};
-constexpr double kTimedTasks = 1e5;  // simulations with fewer tasks tell little about the time of
-                                     // others
+constexpr double kTimedTasks = 1e5;  // simulations with fewer tasks are too short to time others by
 constexpr double kGrace_s = 1;       // time left after an interrupt
 
 std::chrono::steady_clock::duration duration(double seconds) {
@@ -21,7 +20,7 @@ std::chrono::steady_clock::duration duration(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
-/// CPU time of this process, in seconds, of all its threads.
+/// CPU time of all threads of this process, in seconds.
 double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 }  // namespace

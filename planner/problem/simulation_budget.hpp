@@ -10,28 +10,25 @@
 
 namespace hipress::planner {
 
-/// Engine of a simulation on the requested network. kFairFolded tasks are faster than kFair's: only
-/// the messages of one node share links.
+/// Engine of a simulation. A kFairFolded task is cheaper than kFair's: fewer messages share links.
 enum class SimulationKind : std::uint8_t { kPatterns, kPort, kFairFolded, kFair };
 inline constexpr std::size_t kEngines = 4;
 
 /// Time limit for all simulations of a command. A simulation that is expected to take longer is not
-/// started, and one that overruns is stopped. After an interrupt, one second is left. Thread-safe.
+/// started, and one that does is stopped. After an interrupt, one second is left. Thread-safe.
 class SimulationBudget {
  public:
-  /// Ends `seconds` from now. If other processes keep the cores busy, ends only after `seconds` of
-  /// this process's CPU time, but at most `busy_s` from now. A `busy_s` below `seconds` has no
-  /// effect.
+  /// Ends `seconds` from now. If other processes keep the cores busy, it ends only after `seconds`
+  /// of this process's CPU time, but at most `busy_s` from now. A smaller `busy_s` has no effect.
   SimulationBudget(double seconds, io::InterruptFlag interrupted, double busy_s = 0);
 
-  /// Reason not to start a simulation of `tasks` tasks, or empty: "it would take about 20s, for
-  /// which the budget leaves 3s".
+  /// Reason not to simulate: "it would take about 20s, and the budget leaves 3s". Empty: it fits.
   std::string objection(double tasks, SimulationKind engine) const;
 
-  /// Records the duration of a simulation, for later estimates.
+  /// Records how long a simulation took, for later estimates.
   void note(double tasks, SimulationKind engine, double seconds);
 
-  /// Reserves `seconds` at the end for a last step, until the next call.
+  /// Reserves the last `seconds` for a final step, until the next call.
   void reserve(double seconds) { reserve_s_ = seconds; }
 
   /// Restarts with the original length. No simulation may be running.
@@ -50,11 +47,11 @@ class SimulationBudget {
 
   const double length_s_, busy_s_;
   Clock::time_point end_, busy_end_;
-  double cpu_end_s_ = 0;  // CPU time of this process
+  double cpu_end_s_ = 0;  // CPU time of this process at which the budget ends
   const io::InterruptFlag interrupted_;
-  mutable std::atomic<Clock::rep> grace_end_{0};      // end of the time after an interrupt; 0: no
-                                                      // interrupt came
-  std::array<std::atomic<double>, kEngines> task_s_;  // by engine
+  // End of the second after an interrupt; 0: no interrupt came.
+  mutable std::atomic<Clock::rep> grace_end_{0};
+  std::array<std::atomic<double>, kEngines> task_s_;  // estimated time per task, by engine
   std::atomic<double> reserve_s_ = 0;
 };
 

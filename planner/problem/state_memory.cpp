@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMasterBytes = 4;  // fp32 copy of a half-precision parameter
 constexpr std::int64_t kOuterBytes = 8;   // fp32 weights and momentum of local updates
 
-/// Adds one node's share of the model's state, out of `nodes`.
+/// Adds one node's share of the model's state, which is divided among `nodes`.
 void add_state(const models::Model& model, const OptimizerRow& optimizer, std::int64_t nodes,
                StateMemory& memory) {
   for (const models::Gradient& gradient : model.gradients) {
@@ -40,15 +40,15 @@ std::int64_t most_in_a_row(const std::vector<std::int64_t>& layers, std::size_t 
   return most;
 }
 
-/// Bytes of an element that is gathered or reduced with the algorithm: 2 for casts, else its stored
-/// size, since codecs decode to that.
+/// Bytes of an element that is gathered or reduced with the algorithm: 2 for casts, otherwise its
+/// stored size, to which codecs decode.
 std::int64_t element_bytes(const models::Gradient& gradient, const casync::Algorithm* algorithm) {
   constexpr std::int64_t kHalf = 2;
   const bool half = algorithm != nullptr && algorithm->half_precision;
   return half ? kHalf : models::size_of(gradient.dtype);
 }
 
-/// Sizes of whole layers: parameters, gradients from backward in the parameters' type, and those
+/// Sizes of whole layers: parameters, gradients from backward in the type of the parameters, and
 /// gradients in the type of reductions.
 struct WholeLayers {
   std::vector<std::int64_t> parameters, made, reduced;
@@ -82,7 +82,7 @@ struct WholeLayers {
     made = parameters;
   }
 
-  /// Largest size of one layer's gradients while the neighbour's are being reduced.
+  /// Largest size of two neighbouring layers' gradients: one computed, the other being reduced.
   std::int64_t most_reductions() const {
     std::int64_t most = parameters.size() == 1 ? std::max(made[0], reduced[0]) : 0;
     for (std::size_t i = 1; i < made.size(); ++i) {
@@ -92,8 +92,7 @@ struct WholeLayers {
   }
 };
 
-/// Size of the fp32 arrays for error feedback of the gradients that a GPU encodes, which are whole
-/// before sending.
+/// Size of the fp32 arrays for error feedback; a GPU encodes whole gradients.
 std::int64_t residual_bytes(const models::Model& model, const casync::Plan& plan) {
   constexpr std::int64_t kArrayBytes = 4;  // per element
   std::vector<std::unique_ptr<kernels::Codec>> codecs;
@@ -160,7 +159,7 @@ StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
   memory.gathered =
       most_in_a_row(layers, sharding.stays_whole() ? layers.size() : sharding.in_flight);
   const std::uint32_t kept = sharding.gathers_among(plan.nodes);
-  if (kept < shards) {  // a second shard, among fewer nodes
+  if (kept < shards) {  // each shard is kept a second time, among fewer nodes
     for (const std::int64_t layer : layers) memory.gathered += layer / kept;
   }
   memory.reductions = whole.most_reductions();

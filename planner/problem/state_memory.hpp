@@ -11,7 +11,7 @@
 
 namespace hipress::planner {
 
-/// The row of optimizers() whose state counts as memory if the user names none.
+/// The row of optimizers() that counts as memory if the user names none.
 inline constexpr std::string_view kUsualOptimizer = "adamw";
 
 /// Optimizer state per parameter.
@@ -27,31 +27,31 @@ const std::vector<OptimizerRow>& optimizers();
 /// The row of that name; throws io::InputError that lists the names.
 const OptimizerRow& find_optimizer(std::string_view name);
 
-/// Memory that training takes on each GPU, in bytes, without activations, which no model file
-/// tells.
+/// Memory in bytes that training takes on each GPU, without activations.
 struct StateMemory {
   std::int64_t parameters = 0;  ///< in the model's types, or this GPU's shards of them
   std::int64_t gradients = 0;   ///< in the model's types, or this GPU's shards of them
-  std::int64_t optimizer = 0;   ///< state, with fp32 copies of half-precision parameters
-  std::int64_t gathered = 0;    ///< largest total size of neighbouring layers that are whole at a
-                                ///< time
-  std::int64_t reductions = 0;  ///< gradients of layers waiting for their reduction
+  /// Optimizer state, with the fp32 copies of half-precision parameters.
+  std::int64_t optimizer = 0;
+  /// Parameters of neighbouring layers that are whole at the same time, at most.
+  std::int64_t gathered = 0;
+  std::int64_t reductions = 0;  ///< gradients of layers that wait for their reduction
   std::int64_t residuals = 0;   ///< error feedback kept by codecs from step to step
   std::int64_t total() const {
     return parameters + gradients + optimizer + gathered + reductions + residuals;
   }
 };
 
-/// State memory of a GPU under the plan's schedule. Under a sharded schedule a GPU holds shards; at
-/// most in_flight neighbouring layers whole (all, if they stay whole after forward); and the
-/// gradients of two layers, the one backward computes and the one being reduced. Whole parameters,
-/// and gradients from backward, take 2 bytes an element if gathers are casts. Gradients being
-/// reduced take 2 if reductions are casts. Under other schedules every GPU holds everything whole.
-/// Local updates add the common weights and their momentum, 8 bytes a parameter.
+/// State memory of a GPU under the plan's schedule. Under a sharded schedule a GPU holds shards. It
+/// also holds at most in_flight neighbouring layers whole (all layers if they stay whole after
+/// forward), and the gradients of two layers: the one that backward computes, and the one that is
+/// being reduced. Whole parameters, and gradients from backward, take 2 bytes an element if gathers
+/// are casts; gradients being reduced take 2 if reductions are. Other schedules hold everything
+/// whole on every GPU. Local updates add 8 bytes a parameter: common weights and their momentum.
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
                          const OptimizerRow& optimizer);
 
-/// GPU memory left for a plan's state beside activations; negative: activations alone do not fit.
+/// GPU memory in bytes for a plan's state beside the activations; negative: these do not fit.
 inline std::int64_t room_of(const Problem& problem) {
   const bool limited = problem.memory_bytes < INT64_MAX;
   return limited ? problem.memory_bytes - problem.activation_bytes : INT64_MAX;

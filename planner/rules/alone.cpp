@@ -10,8 +10,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Makes the plan of that name, with K = N. If the problem has no algorithm, compressing plans
-/// become `none`.
+/// Makes the plan of that name with K = N. Without an algorithm, compressing plans become `none`.
 casync::Plan named_plan(const std::string& name, const Problem& problem) {
   const bool nothing = problem.algorithms.empty();
   return plans::resolve_plan(

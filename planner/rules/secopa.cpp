@@ -1,7 +1,7 @@
 // SeCoPa (HiPress, SOSP 2021) decides every gradient on its own. For each number of partitions K,
 // raw and compressed, it adds up the costs of a chain of gather, broadcast and codec steps, and
-// takes the cheapest. It treats partitions as free parallelism, and ignores backward and
-// contention, which the simulator models.
+// takes the lowest sum. It assumes that partitions run in parallel for free, and ignores backward
+// and contention; the simulator models both.
 
 #include "planner/rules/secopa.hpp"
 
@@ -18,11 +18,11 @@
 namespace hipress::planner {
 namespace {
 
-/// Cost of one gradient with partitions of x elements each. Terms are added in the order written,
-/// so that plans equal the published ones to the byte.
+/// Cost of one gradient in partitions of x elements. Terms are added in the order written, so that
+/// plans equal the published ones byte by byte.
 struct Formula {
   std::string_view topology;
-  bool by_steps;  ///< the cost of a step is the same for any N
+  bool by_steps;  ///< steps cost the same for any N
   double (*raw)(const SecopaCosts& costs, int nodes, double x);
   double (*compressed)(const SecopaCosts& costs, int nodes, int partitions, double x);
 };
@@ -74,7 +74,7 @@ int next(int partitions, int nodes) {
   return partitions < nodes ? std::min(2 * partitions, nodes) : nodes + 1;
 }
 
-/// Lowest cost over K from 1 to N; ties go to the first.
+/// Lowest cost over K from 1 to N, the first of equals.
 template <typename CostOfPartitions>
 SecopaChoice cheapest(bool compress, int nodes, CostOfPartitions cost_of) {
   SecopaChoice best = {compress, 1, cost_of(1)};
@@ -148,7 +148,8 @@ SearchResult search_secopa(const Problem& problem) {
                             : problem.profile
                                 ? measured_costs(*problem.profile, algorithm(name), problem.nodes)
                                 : published_costs(problem.nodes);
-  std::unordered_map<std::int64_t, SecopaChoice> choices;  // by elements: K may be up to 2^20
+  // By number of elements, since there are up to 2^20 values of K to try.
+  std::unordered_map<std::int64_t, SecopaChoice> choices;
   for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
     const std::int64_t elements = problem.model.gradients[g].elements;
     const auto [known, is_new] = choices.try_emplace(elements);

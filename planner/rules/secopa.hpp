@@ -9,7 +9,7 @@
 
 namespace hipress::planner {
 
-/// SeCoPa's decision for a gradient, with its cost by the formulas (in the costs' unit of time).
+/// SeCoPa's decision for a gradient. The cost has the unit of time of the formulas' costs.
 struct SecopaChoice {
   bool compress = false;
   int partitions = 1;
@@ -20,15 +20,15 @@ struct SecopaChoice {
 bool secopa_knows(std::string_view topology);
 
 /// SeCoPa's decision for a gradient of `elements` among `nodes`, by the formulas for `topology`.
-/// Throws io::InputError for a topology without formulas. Tries K from 1 to N (above 2^14, powers
-/// of two and N), raw and compressed, and takes the lowest cost, the first of equals; compressed
-/// only if that is strictly cheaper. One node has no receiver: raw, K = 1.
+/// Compares the costs of all K from 1 to N (above 2^14, of powers of two and N), raw and
+/// compressed. Takes the first of the lowest; compression must be strictly cheaper than raw. One
+/// node has no receiver: raw, K = 1. Throws io::InputError for a topology without formulas.
 SecopaChoice choose(const SecopaCosts& costs, std::string_view topology, std::uint32_t nodes,
                     std::int64_t elements);
 
-/// Plans each gradient on its own by SeCoPa's published cost model, with the published costs or, if
-/// the problem has a profile, with measured ones. Compresses with first_lossy() of the algorithms
-/// that send messages of slices; throws io::InputError if no such algorithm is given.
+/// Plans each gradient on its own by SeCoPa's published cost model. The costs are measured if the
+/// problem has a profile, otherwise as published. The algorithm is first_lossy() of those that send
+/// messages of slices; throws io::InputError if the list has no such algorithm.
 SearchResult search_secopa(const Problem& problem);
 
 }  // namespace hipress::planner

@@ -12,7 +12,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Published line A + B·x in ms, constant below the x where it meets `overhead_ms`.
+/// Published line A + B·x in ms; constant for x at which it is below `overhead_ms`.
 struct Line {
   double b_ms = 0;  ///< per element
   double a_ms = 0;
@@ -24,7 +24,7 @@ struct Line {
   }
 };
 
-/// A line for a number of nodes; lists are in increasing order of it.
+/// Line for a number of nodes. Lists are sorted by that number.
 struct FittedLine {
   int nodes;
   Line line;
@@ -41,8 +41,8 @@ constexpr std::array kBroadcast = {FittedLine{4, {2.7157e-6, 0.22156, 0.14820}},
                                    FittedLine{16, {1.2915e-5, 0.45538, 0.58353}}};
 constexpr double kCompressionRatio = 1.0 / 16;
 
-/// Two neighbouring fits, with N's fraction of the way from the lower to the upper. If N is fitted
-/// or outside: the same fit twice, and 0.
+/// The fits for the numbers of nodes next to N, and N's position between them: 0 at the lower, 1 at
+/// the upper. If N has a fit or is outside of all, both are the same fit, and the position is 0.
 struct Neighbours {
   std::size_t lower = 0;
   std::size_t upper = 0;
@@ -59,7 +59,7 @@ Neighbours find_neighbours(int nodes, const std::vector<int>& fitted) {
 }
 
 /// Interpolates the cost per peer, since costs grow with the number of peers. `lower` is the cost
-/// for `lower_nodes`, `upper` for `upper_nodes`.
+/// with `lower_nodes`, `upper` that with `upper_nodes`.
 double interpolate(double lower, int lower_nodes, double upper, int upper_nodes, double fraction,
                    int nodes) {
   const double per_peer_lower = lower / (lower_nodes - 1);
@@ -71,7 +71,7 @@ Line line_for(int nodes, const std::array<FittedLine, 3>& fitted) {
   const Neighbours neighbours = find_neighbours(nodes, published_nodes());
   const auto& [lower_nodes, lower] = fitted[neighbours.lower];
   const auto& [upper_nodes, upper] = fitted[neighbours.upper];
-  if (lower_nodes == nodes) return lower;  // untouched by rounding
+  if (lower_nodes == nodes) return lower;  // avoids rounding
   const auto blend = [&, from = lower_nodes, to = upper_nodes](double low, double high) {
     return interpolate(low, from, high, to, neighbours.fraction, nodes);
   };
@@ -79,7 +79,7 @@ Line line_for(int nodes, const std::array<FittedLine, 3>& fitted) {
           blend(lower.overhead_ms, upper.overhead_ms)};
 }
 
-/// Cost of moving x bytes per sender, from measurements for some numbers of nodes.
+/// Cost as a function of x bytes per sender, from measurements with some numbers of nodes.
 std::function<double(double)> gather_for(int nodes, const costs::GatherCosts& costs) {
   const std::vector<int> fitted = fitted_nodes(costs);
   const Neighbours neighbours = find_neighbours(nodes, fitted);

@@ -14,10 +14,10 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kLeast = 125;     // bytes a second: a kilobit
-constexpr double kMost = 1.25e14;  // a petabit
+constexpr double kLeast = 125;     // bytes per second: 1 kbit/s
+constexpr double kMost = 1.25e14;  // 1 Pbit/s
 constexpr double kBandwidthPrecision = 1e-3;
-constexpr double kPrecisionOfEnds = 1e-2;  // precision for the ends of an interval
+constexpr double kPrecisionOfEnds = 1e-2;  // relative, for the ends of an interval
 
 /// 10th percentile, median and 90th percentile.
 enum class Speed : std::uint8_t { kFast, kNominal, kSlow };
@@ -46,7 +46,7 @@ class Utilisation {
   }
 
  private:
-  /// Folds even if slices differ by some elements: one node is simulated for all.
+  /// Folds even if slices differ by some elements; one node then stands for all.
   static sim::Fold folding(const sim::Scenario& scenario) {
     const bool possible = sim::foldability(scenario).kind != casync::Foldability::kImpossible;
     return possible ? sim::Fold::kAlways : sim::Fold::kNever;
@@ -66,8 +66,8 @@ class Utilisation {
   double steps_;
 };
 
-/// Lowest bandwidth in kLeast … kMost with at least that utilisation, which must not fall with more
-/// bandwidth; none: even kMost is too low.
+/// Lowest bandwidth from kLeast to kMost with at least that utilisation; unset if even kMost is too
+/// low. The utilisation must not fall when the bandwidth rises.
 std::optional<double> least(Utilisation& utilisation, double wanted, Speed speed, double guess) {
   const auto reaches = [&](double bandwidth) { return utilisation.at(bandwidth, speed) >= wanted; };
   // Ends of an interval are close to the nominal value.
@@ -95,7 +95,7 @@ std::optional<double> least(Utilisation& utilisation, double wanted, Speed speed
   return high;
 }
 
-/// Times that more bandwidth does not shorten.
+/// Names the times that more bandwidth does not shorten.
 std::string rest(const costs::Cluster& cluster) {
   std::string text = "latency, overheads of messages and codecs";
   if (cluster.gpus_per_node > 1) {

@@ -9,19 +9,19 @@
 
 namespace hipress::planner {
 
-/// Lowest link bandwidth that keeps computation busy for a given share of the time.
+/// Lowest link bandwidth with which computation takes a given share of the time.
 struct RequiredBandwidth {
-  double utilization = 0;  ///< requested share of computation in wall time, 0 to 1
+  double utilization = 0;  ///< requested share of computation in the wall time, 0 to 1
   std::optional<double> bits_per_s;
-  /// The bandwidth for machines as fast as the fastest 10 %, and for machines as slow as the
-  /// slowest 10 %.
+  /// Bandwidth for the fastest 10 % of machines, and for the slowest 10 %.
   std::optional<double> bits_per_s_p10, bits_per_s_p90;
   std::string reason = {};  ///< reason if no bandwidth suffices, else empty
 };
 
-/// One row per utilisation, each between 0 and 1, for a scenario with at least 2 iterations back to
-/// back. Found by bisection on the simulator, to a thousandth; the ends of intervals, to a
-/// hundredth. Only `cluster.link.bandwidth` changes. Throws as simulate() does.
+/// Required bandwidths of a scenario, one row per utilisation, each between 0 and 1. The scenario
+/// must have at least 2 iterations in sequence. Each bandwidth is found by bisection with the
+/// simulator, to a precision of 0.1 %; the ends of intervals, of 1 %. Only `cluster.link.bandwidth`
+/// is changed. Throws as simulate() does.
 std::vector<RequiredBandwidth> required_bandwidths(const sim::Scenario& scenario,
                                                    std::span<const double> utilizations);
 

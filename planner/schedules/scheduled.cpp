@@ -57,7 +57,7 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, sim::Transfe
 
 namespace {
 
-/// Losses in the order of their importance.
+/// Disadvantages of a plan, the most important first.
 auto what_is_given_up(const ScheduledPlan& plan) {
   return std::tie(plan.steps, plan.late, plan.given_up);
 }

@@ -16,8 +16,8 @@
 namespace hipress::planner {
 namespace {
 
-/// Options of a fragment: raw, and each algorithm of slices, with every number of partitions. Adds
-/// these algorithms to the plan.
+/// Options of a fragment: raw, or an algorithm that sends slices, each with every number of
+/// partitions. Adds these algorithms to the plan.
 std::vector<casync::Decision> options_of_fragments(const Problem& problem, casync::Plan& plan) {
   if (sends_raw_alone(plan.topology)) return {};
   for (const std::string& name : of_slices(problem.algorithms)) place_in(plan.algorithms, name);
@@ -39,7 +39,7 @@ void set(casync::Plan& plan, const std::vector<std::uint32_t>& part_of, std::uin
   }
 }
 
-/// Simulates plans of the problem's schedule until the problem's limits are reached.
+/// Local search for a plan of the problem's schedule, until the problem's limits are reached.
 class FragmentSearch {
  public:
   explicit FragmentSearch(const Problem& problem)
@@ -65,7 +65,7 @@ class FragmentSearch {
 
   bool has_time() const { return !budget_.interrupted() && budget_.share() < 1; }
 
-  /// Simulated time of a step; empty if the topology cannot carry the plan or if no time is left.
+  /// Simulated time of a step. Unset if the topology cannot carry the plan, or if no time is left.
   std::optional<double> step_s(const casync::Plan& plan) {
     try {
       budget_.count(1);
@@ -80,7 +80,7 @@ class FragmentSearch {
     }
   }
 
-  /// Takes a plan that is faster by more than the tolerance. The first plan is always taken.
+  /// Takes the first plan, and then plans that are faster than the best by more than the tolerance.
   bool consider(casync::Plan plan) {
     const std::optional<double> time_s = step_s(plan);
     if (!time_s) return false;
@@ -90,7 +90,7 @@ class FragmentSearch {
     return true;
   }
 
-  /// Tries the rules in the order of their losses.
+  /// Tries the rules, those with the least loss first.
   void start_in(const std::string& topology) {
     Problem in_topology = problem_;
     in_topology.topology = topology;
@@ -110,7 +110,7 @@ class FragmentSearch {
     try_rule(rules::all);
   }
 
-  /// Improves one fragment at a time, until none gets better.
+  /// Improves one fragment at a time, until no change makes a step shorter.
   void improve() {
     const std::vector<casync::Decision> options = options_of_fragments(problem_, best_->plan);
     for (bool better = true; better && has_time();) {

@@ -8,7 +8,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxExactTasks = 30e3;  // simulations of more tasks are coarse
+constexpr double kMaxExactTasks = 30e3;  // with more tasks, simulations are coarse
 
 bool few_tasks(const Problem& problem) {
   const double nodes = problem.nodes;
@@ -16,8 +16,8 @@ bool few_tasks(const Problem& problem) {
          kMaxExactTasks;
 }
 
-/// Options with K = N, raw ones first; if there are none, the first option. For factors too small
-/// for K = N, the last option.
+/// Options with K = N, raw first; the first option if there are none. For algorithms whose factors
+/// are too small for K = N, also their last option.
 std::vector<std::uint16_t> whole_options(const Problem& problem, const Choices& choices,
                                          const std::vector<casync::Decision>& options) {
   const auto is_whole = [&](const casync::Decision& option) {

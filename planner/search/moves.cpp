@@ -10,7 +10,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Shuffles in the same order on all platforms, which std::shuffle does not guarantee.
+/// Shuffles in the same order on all platforms, which std::shuffle does not.
 template <class Element>
 void shuffle(std::vector<Element>& elements, Neighbourhoods::Draws& draws) {
   for (std::size_t i = elements.size(); i > 1; --i)
@@ -19,7 +19,7 @@ void shuffle(std::vector<Element>& elements, Neighbourhoods::Draws& draws) {
 
 constexpr std::size_t kMaxClasses = 48;
 constexpr std::size_t kPairsPerGradient = 4;   // number of pairs drawn
-constexpr std::size_t kMaxListedPairs = 1500;  // up to this number all pairs are tried
+constexpr std::size_t kMaxListedPairs = 1500;  // up to this number, all pairs are tried
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Neighbourhoods::Neighbourhoods(const Problem& problem, const Choices& choices) :
   for (std::uint32_t scheme = 0; scheme < choices.schemes.size(); ++scheme) {
     if (choices.schemes[scheme].batch.threshold_bytes == 0) schemes_.push_back(scheme);
   }
-  // Classes by size; by its power of two if there are too many.
+  // Classes by number of elements, or by its power of two if there are too many.
   const std::vector<std::uint32_t> order = casync::backward_order(problem.model);
   std::map<std::int64_t, std::vector<std::uint32_t>, std::greater<>> by_size;
   for (const std::uint32_t g : order) by_size[problem.model.gradients[g].elements].push_back(g);
@@ -108,7 +108,7 @@ std::vector<Move> Neighbourhoods::class_moves(const Candidate& candidate, Draws&
       if (!move.changes.empty()) moves.push_back(std::move(move));
     }
   }
-  return moves;  // the largest first: they matter most
+  return moves;  // the largest class first, since it matters most
 }
 
 std::vector<Move> Neighbourhoods::part_moves(const Candidate& candidate, Draws& draws) const {
@@ -188,7 +188,7 @@ Move Neighbourhoods::kick(const Candidate& candidate, Draws& draws) const {
     move.scheme = static_cast<std::int32_t>(schemes_[draws() % schemes_.size()]);
   }
   const SizeClass& size = classes_[draws() % classes_.size()];
-  if (sort <= 1) {  // consecutive gradients of one size
+  if (sort <= 1) {  // consecutive gradients of one class
     const std::size_t first = draws() % size.gradients.size();
     const std::size_t last = first + 1 + draws() % (size.gradients.size() - first);
     const Move stretch =
@@ -198,7 +198,7 @@ Move Neighbourhoods::kick(const Candidate& candidate, Draws& draws) const {
   }
   const std::size_t count = candidate.options.size();
   const std::size_t changes = 2 + draws() % std::max<std::size_t>(2, count / 8);
-  for (std::size_t i = 0; i < changes; ++i) {  // some gradients here and there
+  for (std::size_t i = 0; i < changes; ++i) {  // gradients drawn from the whole model
     const auto g = static_cast<std::uint32_t>(draws() % count);
     move.changes.push_back({g, static_cast<std::uint16_t>(draws() % choices_.gradients[g].size())});
   }

@@ -30,7 +30,7 @@ constexpr std::array kSearches = {
               .optimises = true},
 };
 
-/// Searches for schedules; users cannot name them.
+/// Searches for schedules other than ddp; users cannot name them.
 constexpr SearchRow kFragments = {.name = "fragments",
                                   .help = "fragment by fragment, by the simulated period",
                                   .search = search_fragments,

@@ -21,13 +21,13 @@
 namespace hipress::planner {
 namespace {
 
-/// Forms of a layer's gather and reduction: indices into the plan's algorithms.
+/// Forms in which a layer is gathered and reduced: indices into the plan's algorithms.
 struct Forms {
   std::int8_t gather = casync::kRaw;
   std::int8_t reduce = casync::kRaw;
 };
 
-/// True if some reduction exchanges messages, as those with codecs do.
+/// True if some reduction exchanges messages, as all reductions with codecs do.
 bool exchanges_any(const casync::Plan& plan) {
   return std::ranges::any_of(plan.decisions, [&](const casync::Decision& decision) {
     const casync::Algorithm* const algorithm =
@@ -91,12 +91,12 @@ class ShardSearch {
     }
   }
 
-  /// step_s() of a plan that fits into the memory of a GPU; infinity for others.
+  /// Time of a step, if the plan fits into the memory of a GPU; infinity otherwise.
   double time_of(const casync::Plan& plan) {
     return fits(problem_, plan) ? step_s(plan) : std::numeric_limits<double>::infinity();
   }
 
-  /// Sorts the problem's algorithms by their use in gathers and reductions.
+  /// Lists the problem's algorithms that may be used in gathers, and in reductions.
   void list_algorithms() {
     for (const std::string& name : problem_.algorithms) {
       if (!may_reduce(name)) continue;
@@ -106,15 +106,15 @@ class ShardSearch {
     }
   }
 
-  /// Sizes of the groups that exchange shards first: 1, and all nodes of a host.
+  /// Sizes of the groups within which shards are exchanged first: 1, and the nodes of a host.
   std::vector<std::uint32_t> exchanges() const {
     const costs::Cluster& cluster = problem_.machines->cluster;
     const std::uint32_t each = costs::nodes_per_host(cluster);
     const std::uint32_t shards = table_.sharding->shards(problem_.nodes);
     const bool of_hosts = cluster.host_link && each > 1 && each < shards && shards % each == 0;
     if (!of_hosts) return {1u};
-    // A size is chosen only if it beats those before it by the tolerance. With several rails an
-    // exchange among all GPUs at once, which sends more bytes between hosts, is tried last.
+    // A size must be faster than the sizes before it by more than the tolerance. With several
+    // rails, an exchange among all GPUs at once, which sends more bytes between hosts, comes last.
     return costs::rails(cluster) > 1 ? std::vector{each, 1u} : std::vector{1u, each};
   }
 
@@ -148,7 +148,7 @@ class ShardSearch {
     }
   }
 
-  /// Makes parts of the layer raw if the step then stays within `limit_s`.
+  /// Makes the layer's gather, its reduction or both raw, if the step then stays within `limit_s`.
   void give_up_less(std::uint32_t layer, double limit_s) {
     Forms now = forms_of(layer);
     if (now.gather == raw_[layer].gather) now.gather = casync::kRaw;
@@ -175,11 +175,11 @@ class ShardSearch {
   Budget budget_;
   casync::Plan plan_;
   double time_s_ = 0;
-  std::vector<Forms> raw_;  // uncompressed form, per layer
+  std::vector<Forms> raw_;  // by layer: its uncompressed forms
   std::vector<std::int8_t> gathers_, reductions_;
 };
 
-/// Reason why the groups of shards or of their replicas differ; empty: they are alike.
+/// Reason why the groups of shards, or those of one shard's replicas, differ; empty: all are alike.
 std::string refusal_of_groups(const Problem& gpus, const casync::Sharding& sharding) {
   const std::uint32_t shards = sharding.shards(gpus.nodes);
   const std::array<std::pair<std::uint32_t, std::uint32_t>, 3> groups = {
@@ -207,8 +207,8 @@ bool may_reduce(const std::string& algorithm) {
 void send_as_stored(const models::Model& model, casync::Plan& plan) {
   if (!plan.shards_in_messages()) return;
   const std::vector<std::uint32_t> layer_of = plan.schedule.timetable(model).part_of;
-  std::map<std::uint32_t, std::string> casts;  // per layer; empty if its gradients are fp32 or of
-                                               // several types
+  // By layer: name of the cast to its dtype; empty for fp32, or for several dtypes.
+  std::map<std::uint32_t, std::string> casts;
   for (std::size_t g = 0; g < layer_of.size(); ++g) {
     const std::string cast(plans::cast_of(model.gradients[g].dtype));
     const auto [place, is_first] = casts.try_emplace(layer_of[g], cast);

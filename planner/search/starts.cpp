@@ -15,8 +15,7 @@ Candidate first_options(const StartContext& context) {
   return {context.scheme, std::vector<std::uint16_t>(context.choices.gradients.size(), 0)};
 }
 
-/// Option of a gradient with this algorithm (or its own raw form) and the K nearest to N; 0 if it
-/// has none.
+/// Option of gradient g with this algorithm (or its own raw form) and the K nearest to N, else 0.
 std::uint16_t nearest(const StartContext& context, std::size_t g, std::int8_t algorithm) {
   const std::vector<casync::Decision>& options = context.choices.gradients[g];
   std::uint16_t best = 0;
@@ -57,7 +56,7 @@ std::vector<Candidate> thresholds(const StartContext& context) {
   return candidates;
 }
 
-/// Candidates from the baselines' decisions, where the option set has them.
+/// Candidates with those decisions of the baselines that are in the option set.
 std::vector<Candidate> of_baselines(const StartContext& context) {
   std::vector<Candidate> candidates;
   Problem problem = context.problem;
@@ -87,8 +86,8 @@ std::vector<Candidate> greedy(const StartContext& context) {
                            context.evaluations)};
 }
 
-/// Takes each gradient's cheapest option at several prices of port and codec time. The best options
-/// send least if ports are the bottleneck, and code least if codecs are.
+/// Takes each gradient's cheapest option, for several prices of port time and codec time: the best
+/// options send least if ports are the bottleneck, and code least if codecs are.
 std::vector<Candidate> prices(const StartContext& context) {
   std::vector<Candidate> candidates;
   for (const double price : {0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98}) {
@@ -108,7 +107,7 @@ std::vector<Candidate> prices(const StartContext& context) {
   return candidates;
 }
 
-/// Most used option of every gradient in the solution of the lower bound's linear program.
+/// The option with the largest weight for each gradient, in the linear program of the lower bound.
 std::vector<Candidate> of_bound(const StartContext& context) {
   Choices choices = context.choices;
   choices.schemes = {context.choices.schemes[context.scheme]};

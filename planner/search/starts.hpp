@@ -16,18 +16,17 @@ struct StartContext {
   const Choices& choices;
   const Neighbourhoods& neighbourhoods;
   Evaluator& evaluator;
-  std::uint32_t scheme;               ///< scheme with a topology only
+  std::uint32_t scheme;               ///< scheme that sets only the topology
   const std::function<bool()>& stop;  ///< polled by starts that simulate
   std::int64_t& evaluations;
 };
 
-/// Source of plans that a search begins with. Adding one is one function and one row.
+/// Source of plans with which a search begins. Adding one is one function and one row.
 struct Start {
   std::string_view name;
   std::string_view help;
   std::vector<Candidate> (*make)(const StartContext& context);
-  /// True: its plans are simulated on the requested network even if the search's own simulations
-  /// rank them low.
+  /// True: its plans are simulated on the requested network, however the search ranks them.
   bool for_any_network = false;
 };
 std::span<const Start> starts();

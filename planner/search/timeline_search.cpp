@@ -14,41 +14,43 @@
 namespace hipress::planner {
 namespace {
 
-// Shares of the budget at which phases end.
+// Shares of the budget at which phases end. After kSearchShare, the best plans are simulated on the
+// requested network. If that network is not `port`, kOwnSearchShare replaces it.
 constexpr double kGreedyShare = 0.15;
 constexpr double kStartShare = 0.4;
-constexpr double kSearchShare = 0.9;      // afterwards the best plans are simulated on the
-                                          // requested network
-constexpr double kOwnSearchShare = 0.75;  // kSearchShare, if that network is not the search's own
+constexpr double kSearchShare = 0.9;
+constexpr double kOwnSearchShare = 0.75;
 
-constexpr std::size_t kBatch = 8;        // candidates simulated at once, for any number of jobs
-constexpr std::size_t kFirstStarts = 4;  // starts of local search before the first kick
+// Candidates that are simulated together, whatever the number of jobs.
+constexpr std::size_t kBatch = 8;
+// Rounds of local search that begin with a start, not with a kick.
+constexpr std::size_t kFirstStarts = 4;
 constexpr std::size_t kVerifiedStarts = 12;
-constexpr double kExactTask_s = 4e-7;  // time per task on network port, until one simulation was
-                                       // timed
-constexpr double kFirstTask_s = 1e-6;  // time per task on the requested network, until one was
-                                       // timed there
+// Seconds per task on network port, until a simulation was timed.
+constexpr double kExactTask_s = 4e-7;
+// Seconds per task on the requested network, until a simulation was timed there.
+constexpr double kFirstTask_s = 1e-6;
 constexpr std::size_t kFinalists = 4;
-// Least number of affordable exact simulations for a local search with them.
+// Local search uses exact simulations if the budget allows at least this many.
 constexpr double kMinExactRuns = 150;
-constexpr std::size_t kMaxExactSteps = 50000;  // limit of such a simulation, for a budget in
-                                               // evaluations
-// Largest ratio of a candidate's coarse time to the best one's for an exact simulation.
+// With a budget in evaluations: local search uses exact simulations of up to this many steps.
+constexpr std::size_t kMaxExactSteps = 50000;
+// A candidate is simulated exactly if its coarse time is at most this times the best one's.
 constexpr double kWorthLooking = 1.03;
-// Largest ratio of exact to coarse steps for simulating exactly without a coarse filter.
+// Largest ratio of exact to coarse steps for exact simulations without a coarse filter.
 constexpr std::size_t kLookDirectly = 4;
-// Accepted relative increase in the next local optimum, at the beginning.
+// Relative increase that the next local optimum may have, at the beginning of the search.
 constexpr double kWarmth = 0.02;
 
-/// Detail of simulations: coarse patterns or exact.
+/// Detail of simulations: from coarse patterns, or exact.
 enum class Detail : std::uint8_t { kCoarse, kExact };
 
 /// Starting point of the local search.
 struct Incumbent {
   Candidate candidate;
-  std::int64_t time = kNever;         ///< time at the incumbent's detail
-  std::int64_t coarse_time = kNever;  ///< coarse time of an incumbent with detail kExact, for
-                                      ///< comparison
+  std::int64_t time = kNever;  ///< time at the incumbent's detail
+  /// Coarse time of the same candidate, if `time` is exact.
+  std::int64_t coarse_time = kNever;
   Recording recording;
 };
 
@@ -84,11 +86,11 @@ class TimelineSearch {
  private:
   struct Found {
     Candidate candidate;
-    std::int64_t time;  ///< exact if possible, else coarse
+    std::int64_t time;  ///< exact if the candidate can_be_exact(), otherwise as on the requested
+                        ///< network or coarse
   };
 
-  /// True if a running simulation is to be aborted. The first start's never is, so that there is a
-  /// plan.
+  /// True if a running simulation must be aborted; never in the first start, which gives a plan.
   bool stops() const {
     constexpr double kLate = 1.25;  // an exact simulation may take longer than expected
     if (starts_.empty()) return false;
@@ -102,7 +104,7 @@ class TimelineSearch {
     return detail == Detail::kCoarse ? evaluator_.coarse(candidate) : evaluator_.exact(candidate);
   }
 
-  /// Times of the candidates; kNever if above `limit`.
+  /// Times of the candidates in ps; kNever if above `limit`.
   std::vector<std::int64_t> times(Detail detail, const std::vector<Candidate>& candidates,
                                   std::int64_t limit, const Recording* base) {
     std::vector<PatternGraph> schedules;
@@ -126,7 +128,7 @@ class TimelineSearch {
     return incumbent;
   }
 
-  /// Simulates a candidate as exactly as possible, and keeps it if it is among the best.
+  /// Simulates a candidate as exactly as possible. Keeps it if it is among the best.
   std::int64_t verify(const Candidate& candidate) {
     for (const Found& known : pool_) {
       if (known.candidate == candidate) return known.time;
@@ -171,8 +173,7 @@ class TimelineSearch {
     return time.iteration_s ? casync::from_seconds(*time.iteration_s).count() : kNever;
   }
 
-  /// True if the budget allows a simulation of the candidate. Durations differ much between
-  /// candidates.
+  /// True if the budget allows a simulation of the candidate that takes `task_s` per task.
   bool affords(const Candidate& candidate, double task_s) const {
     const casync::Plan plan = make_plan(problem_, choices_, candidate.scheme, candidate.options);
     const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);
@@ -188,7 +189,7 @@ class TimelineSearch {
 
   // ---- searching ----
 
-  /// Simulates the starts of every topology. The first one runs whatever the budget.
+  /// Simulates the starts of every topology. The first start is simulated whatever the budget.
   void begin() {
     const std::function<bool()> stop = [&] { return budget_.over(kGreedyShare); };
     std::int64_t evaluations = 0;
@@ -224,9 +225,8 @@ class TimelineSearch {
     return static_cast<std::size_t>(best - starts_.begin());
   }
 
-  /// Combines the best start, out of those with an index of at least `first`, with every bulk rule,
-  /// and all starts with the best rule. If messages cost more than their bytes, this matters more
-  /// than the gradients' options.
+  /// Combines the best of the starts from index `first` on with every bulk rule, then all of them
+  /// with the best rule. With high fixed costs of messages, the rule matters more than the options.
   void group_starts(std::size_t first) {
     const std::size_t last = starts_.size();
     const Candidate best = starts_[best_start(first)].candidate;
@@ -266,12 +266,12 @@ class TimelineSearch {
       const bool first = round < std::min(kFirstStarts, starts_.size());
       Candidate from =
           first ? starts_[round].candidate : apply(neighbourhoods_.kick(current, draws_), current);
-      // Coarse times are too short if nodes differ, but not if they all do the same.
+      // Coarse times are too short if nodes differ; every second round has equal nodes.
       const bool rotate = round % 2 == 1;
       if (rotate) from = rotating(std::move(from));
       const std::int64_t used = budget_.used();
       const Found found = search_from(from, rotate);
-      if (budget_.used() == used) budget_.count(1);  // nothing to choose from
+      if (budget_.used() == used) budget_.count(1);  // there was no move to evaluate
       const double warmth = kWarmth * std::max(0.0, 1 - budget_.share());
       const auto limit =
           current_time == kNever
@@ -286,8 +286,7 @@ class TimelineSearch {
     }
   }
 
-  /// Local optimum reached from a candidate, with the most exact simulations that the budget
-  /// allows.
+  /// Returns a local optimum near a candidate, by exact simulations if the budget allows them.
   Found search_from(const Candidate& from, bool rotate) {
     Incumbent coarse = make_incumbent(Detail::kCoarse, from);
     foldable_only_ = rotate;
@@ -307,21 +306,21 @@ class TimelineSearch {
     return {exact.candidate, exact.time};
   }
 
-  /// Limits local search to half of the remaining budget, so that other starts have time.
+  /// Limits local search to half of the remaining budget, so that there is time for other starts.
   void halve_the_rest() { improve_share_ = (budget_.share() + search_share_) / 2; }
 
   bool rotates(const casync::Decision& decision) const {
     return decision.partitions % static_cast<std::int64_t>(problem_.nodes) == 0;
   }
 
-  /// True if all options of the move keep the nodes' work equal.
+  /// True if the nodes' work stays equal under all options of the move.
   bool rotates(const Move& move) const {
     return std::all_of(move.changes.begin(), move.changes.end(), [&](const Move::Change& change) {
       return rotates(choices_.gradients[change.gradient][change.option]);
     });
   }
 
-  /// Replaces options by K = N, or its first multiple in the option set, where possible.
+  /// Replaces options, if possible, by ones with the same algorithm and a multiple of N as K.
   Candidate rotating(Candidate candidate) const {
     for (std::size_t g = 0; g < candidate.options.size(); ++g) {
       const std::vector<casync::Decision>& options = choices_.gradients[g];
@@ -353,7 +352,7 @@ class TimelineSearch {
     return steps;
   }
 
-  /// Applies moves until no neighbourhood has an improvement.
+  /// Applies moves until no neighbourhood has an improvement, or the budget's share is used.
   void improve(Detail detail, Incumbent& incumbent) {
     const auto rows = Neighbourhoods::rows();
     std::size_t in_vain = 0;
@@ -366,7 +365,7 @@ class TimelineSearch {
     }
   }
 
-  /// Records the incumbent anew. Exact patterns may take much memory, so they are trimmed.
+  /// Trims exact patterns, which may take much memory, and then records the incumbent again.
   void refresh(Incumbent& incumbent) {
     evaluator_.trim();
     incumbent.recording = timelines_[0].record(evaluator_.exact(incumbent.candidate));
@@ -394,8 +393,9 @@ class TimelineSearch {
     return improved;
   }
 
-  /// Filters candidates by coarse time: not much above the incumbent's. Keeps all if exact
-  /// simulations are hardly slower.
+  /// Returns the candidates worth an exact simulation: those that can_be_exact(), and whose coarse
+  /// time is at most kWorthLooking times the incumbent's. There is no coarse filter if the
+  /// incumbent's exact graph has at most kLookDirectly times as many steps as its coarse one.
   std::vector<Candidate> worth_looking(std::vector<Candidate> candidates,
                                        const Incumbent& incumbent) {
     std::erase_if(candidates,
@@ -416,7 +416,7 @@ class TimelineSearch {
   // ---- finishing ----
 
   /// Simulates the best candidates on the requested network, also with batches, and returns the
-  /// fastest. At least one is returned; each further one needs time in the budget.
+  /// fastest. Without time in the budget, returns the best so far.
   SearchResult finish() {
     if (pool_.empty()) {
       const auto best =
@@ -429,7 +429,7 @@ class TimelineSearch {
     std::int64_t best_time = kNever;
     std::vector<Candidate> finalists;
     if (problem_.machines->network == sim::Network::kPort && evaluator_.can_be_exact(best)) {
-      best_time = front.time;  // network port is the requested one
+      best_time = front.time;  // already on the requested network
     } else {
       for (const Found& found : pool_) finalists.push_back(found.candidate);
       for (std::size_t i = 0; i < std::min(kFirstStarts, starts_.size()); ++i) {
@@ -442,7 +442,7 @@ class TimelineSearch {
       finalists.push_back({scheme, front.candidate.options});
     }
     if (finalists.size() == 1 && best_time == kNever)
-      finalists.clear();  // nothing to compare it with
+      finalists.clear();  // with a single finalist there is nothing to compare
     for (const Candidate& finalist : finalists) {
       if (!affords(finalist, task_s_)) continue;
       const std::int64_t time = asked_for(finalist);
@@ -471,8 +471,8 @@ class TimelineSearch {
     return result;
   }
 
-  /// Applies every move that is faster on the requested network, until the budget is over. The
-  /// optimum for one message at a time per port may differ from that for flows that share links.
+  /// Applies moves that are faster on the requested network, until the budget is used up. The best
+  /// plan for one message at a time per port may not be the best for flows that share links.
   void descend_on_network(Candidate& best, std::int64_t& best_time) {
     const auto rows = Neighbourhoods::rows();
     std::size_t in_vain = 0;
@@ -496,7 +496,7 @@ class TimelineSearch {
     }
   }
 
-  /// Coarse time up to which candidates near this one are simulated exactly.
+  /// Coarse time up to which neighbours of this candidate are simulated on the requested network.
   std::int64_t worth_looking(const Candidate& best) {
     return static_cast<std::int64_t>(
         static_cast<double>(timelines_[0].run(evaluator_.coarse(best))) * kWorthLooking);
@@ -520,19 +520,19 @@ class TimelineSearch {
   Evaluator evaluator_;
   const Neighbourhoods neighbourhoods_;
   Neighbourhoods::Draws draws_;
-  // Share of the budget at which search on network port ends.
+  // Share of the budget at which the search on network port ends.
   const double search_share_;
   std::vector<PatternSimulator> timelines_;  // one per job
   std::vector<Found> starts_;
   std::vector<Found> pool_;  // the best first
   std::vector<Candidate> for_any_network_;
-  double exact_s_ = 0;                // duration of the last exact simulation
-  double task_s_ = kFirstTask_s;      // time per task of the last simulation on the requested
-                                      // network
-  Found coarse_best_ = {{}, kNever};  // result of coarse local search
+  double exact_s_ = 0;  // duration of the last exact simulation
+  // Seconds per task in the last simulation on the requested network.
+  double task_s_ = kFirstTask_s;
+  Found coarse_best_ = {{}, kNever};  // best result of coarse local search
   double improve_share_ = kSearchShare;
   bool begun_ = false;  // all starts were simulated
-  // Skips moves to plans whose nodes do different things.
+  // Skips moves to plans in which nodes do different things.
   bool foldable_only_ = false;
 };
 

@@ -18,10 +18,11 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxTasks = 8e6;  // largest graph; a task takes about 90 bytes during expansion
-constexpr double kMaxTasksBesideFolded = 2e6;  // largest graph if other plans are folded anyway
-constexpr double kMaxFlowTasks = 1e8;          // largest whole graph whose flows share links
-constexpr double kMaxFoldedTasks = 1e8;        // largest graph of one node, if all do the same
+constexpr double kMaxTasks = 8e6;  // largest graph; expansion takes about 90 bytes per task
+// Largest graph if whole_graphs_are_too_large().
+constexpr double kMaxTasksBesideFolded = 2e6;
+constexpr double kMaxFlowTasks = 1e8;    // largest graph with flows that share links
+constexpr double kMaxFoldedTasks = 1e8;  // largest graph of one node, if it stands for all
 
 /// Number of tasks that fit in memory.
 double fitting_tasks(const Machines& machines) {
@@ -50,7 +51,7 @@ sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
 
 bool averages(const casync::Plan& plan) { return kind_of(plan.schedule) == JobKind::kAveraging; }
 
-/// Treatment of a graph, by its number of tasks.
+/// Way of simulating a graph, by its number of tasks.
 struct Treatment {
   sim::Network network = sim::Network::kFair;
   sim::Fold fold = sim::Fold::kExactly;
@@ -59,9 +60,9 @@ struct Treatment {
   std::string diagnostic = {};
 };
 
-/// Chooses the treatment. A graph with few tasks is simulated as it is, and folded if that changes
-/// nothing. Of one with many tasks, only one representative is simulated, on network port if fair
-/// could not fold it or has too many flows.
+/// Chooses how to simulate a graph. With few tasks it is simulated as it is, or folded if that
+/// changes nothing. With many tasks, one node is simulated for all. Network port replaces `fair` if
+/// that cannot fold the graph, or has too many flows.
 Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines, double tasks) {
   using casync::Foldability;
@@ -83,7 +84,7 @@ Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
   }
   if (!on_port.empty()) treatment.network = sim::Network::kPort;
   if (const std::string why = why_whole(); !why.empty()) {
-    // A graph that cannot be folded is not compared with its folded form.
+    // A graph that cannot be folded is simulated whole up to a larger size.
     if (tasks <= std::min(kMaxTasks, fitting_tasks(machines))) return {machines.network};
     treatment.possible = false;
     treatment.diagnostic =
@@ -115,7 +116,7 @@ double seconds_of(const sim::Scenario& scenario, sim::Fold fold, SharedGraph* sh
   return casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario, fold).graph));
 }
 
-/// The machines at the plan's level: with as many nodes as the plan.
+/// The machines at the level of GPUs at which they have as many nodes as the plan.
 class AtPlansLevel {
  public:
   AtPlansLevel(const Machines& machines, const casync::Plan& plan) : machines_(machines) {

@@ -11,41 +11,40 @@
 
 namespace hipress::planner {
 
-// GPUs can be nodes, or share nodes (costs/levels.hpp). A plan is simulated at the level with the
-// plan's number of nodes.
+// A cluster can describe GPUs as nodes, or as parts of nodes (costs/levels.hpp). A plan is
+// simulated with the description that has its number of nodes.
 
-/// Simulated iteration time in seconds. The graph is folded if that does not change the time.
-/// Throws io::InputError if the profile lacks an algorithm of the plan.
+/// Simulated iteration time in seconds. Folds the graph if that does not change the time. Throws
+/// io::InputError if the profile lacks an algorithm of the plan.
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines,
                              sim::TransferOrder order = sim::TransferOrder::kReady);
 
-/// Simulation of a plan whose graph may have too many tasks for memory or time.
+/// Simulation of a plan, simplified if its graph has too many tasks for memory or time.
 struct AffordableScenario {
   sim::Scenario scenario;
   sim::Fold fold = sim::Fold::kExactly;
-  bool folds = false;           ///< one node stands for all
-  double tasks = 0;             ///< simulated_tasks()
-  bool possible = true;         ///< false: not even folded
-  std::string diagnostic = {};  ///< approximations, or why it is impossible; mostly empty
+  bool folds = false;    ///< one node is simulated for all
+  double tasks = 0;      ///< simulated_tasks()
+  bool possible = true;  ///< false: too large even if folded
+  /// Approximations, or the reason why it is impossible; mostly empty.
+  std::string diagnostic = {};
 };
 AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
                                        const Machines& machines,
                                        sim::TransferOrder order = sim::TransferOrder::kReady);
 
-/// Approximate number of tasks that affordable_iteration() simulates: of the whole graph, or of one
-/// node if the graph is folded.
+/// Approximate number of tasks that affordable_iteration() simulates: of one node, if it folds.
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines);
 
-/// Time that is affordable for large clusters, with its approximations.
+/// An iteration time, with the approximations that make it affordable for large clusters.
 struct AffordableTime {
-  std::optional<double> iteration_s;  ///< none: too large even folded
-  std::string diagnostic = {};        ///< approximations made; empty: none
+  std::optional<double> iteration_s;  ///< unset: too large even if folded
+  std::string diagnostic = {};        ///< approximations made; mostly empty
 };
 
-/// Task graph of one plan, shared by simulations of the plan on machines that differ only in costs.
-/// Thread-safe.
+/// Task graph of a plan, shared by simulations on machines with other costs. Thread-safe.
 class SharedGraph {
  public:
   /// Returns the graph; the first call expands it. Throws as sim::expand() does.
@@ -56,12 +55,12 @@ class SharedGraph {
   std::optional<sim::ExpandedGraph> expanded_;
 };
 
-/// Iteration time of a plan whose graph may have too many tasks for memory or time. If it has, one
-/// node stands for all (the graph is folded), every slice is as long as the longest, and network
-/// `port` replaces `fair` if there are too many flows, or bursts, which cannot be folded.
+/// Iteration time of a plan, approximated if its graph has too many tasks for memory or time: one
+/// node then stands for all (the graph is folded), and every slice is as long as the longest.
+/// Network `port` replaces `fair` if there are too many flows, or bursts, which prevent folding.
 ///
-/// None if nodes behave differently, if even one node has too many tasks, or if Machines::budget
-/// leaves too little time. `graph` is the plan's; null: one is made.
+/// Unset if nodes behave differently, if even one node has too many tasks, or if Machines::budget
+/// leaves too little time. `graph` is the plan's, to be reused; null: it is made.
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
                                     const Machines& machines,
                                     sim::TransferOrder order = sim::TransferOrder::kReady,

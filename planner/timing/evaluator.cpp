@@ -85,7 +85,7 @@ bool Evaluator::folds(const Unit& unit, std::uint32_t scheme) const {
          unit.elements % (casync::kSliceWord * unit.decision.partitions) == 0;
 }
 
-/// True if the decision's graph is foldable at least with every slice as long as the first.
+/// True if the decision's graph is foldable, at least if every slice is made as long as the first.
 bool Evaluator::folds_at_least_bounded(const casync::Decision& decision,
                                        std::uint32_t scheme) const {
   const casync::Topology* topology = topology_of(decision, scheme);
@@ -109,8 +109,7 @@ PatternGraph Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) 
   schedule.transfer_order = choices_.schemes[candidate.scheme].transfer_order;
   schedule.units.reserve(units_.size());
   auto longest = static_cast<double>(compute_end_);
-  // Indices of factors follow those of gradients and groups, in the order of their units, as in
-  // casync::Layout.
+  // As in casync::Layout, factors' indices follow those of gradients and groups, by unit.
   auto factor = static_cast<std::uint32_t>(order_.size());
   for (const Unit& unit : units_) factor += unit.index >= order_.size() ? 1 : 0;
   for (const Unit& unit : units_) {
@@ -160,7 +159,7 @@ const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t opt
 
 Evaluator::Load Evaluator::load(std::uint32_t scheme, std::size_t gradient, std::uint16_t option) {
   const bool coarse = has_coarse(scheme);
-  const double nodes = coarse ? 1 : problem_.nodes;  // nodes in the pattern
+  const double nodes = coarse ? 1 : problem_.nodes;  // number of nodes in the pattern
   const Pattern& pattern = pattern_of_gradient(static_cast<std::uint32_t>(gradient), option, scheme,
                                                coarse ? Fidelity::kCoarse : Fidelity::kWhole);
   return {static_cast<double>(pattern.codec_work) / nodes,
@@ -198,7 +197,7 @@ void Evaluator::lay_out(const Candidate& candidate) {
   }
 }
 
-/// Makes the units of casync::make_layout(), without names.
+/// Makes the same units as casync::make_layout(), without names.
 void Evaluator::group(const Candidate& candidate) {
   const auto decision = [&](std::uint32_t place) -> const casync::Decision& {
     return choices_.gradients[order_[place]][candidate.options[order_[place]]];
@@ -210,7 +209,7 @@ void Evaluator::group(const Candidate& candidate) {
   }
   const std::vector<std::uint32_t> last =
       casync::bulk_groups(choices_.schemes[candidate.scheme].bulk, groupable_);
-  /// Members so far of the group that ends at a place.
+  /// Members so far of the group whose last member has this place.
   struct Members {
     std::uint32_t count = 0;
     std::int64_t elements = 0;

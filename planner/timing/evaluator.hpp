@@ -21,16 +21,16 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-/// True if equal tasks take equal time on all nodes on network port, and only transfers on the same
-/// link slow a transfer. PatternSimulator then models everything that happens.
+/// True if, on network port, equal tasks take equal time on all nodes, and only transfers on the
+/// same link slow each other down. PatternSimulator then models all effects.
 bool nodes_are_alike(const costs::Cluster& cluster);
 
-/// Makes the PatternGraph of a candidate, for PatternSimulator. Fidelities:
+/// Makes the PatternGraph of a candidate, the input of PatternSimulator. Its fidelities are:
 /// - coarse: a rough pattern per gradient; quick, for any candidate;
 /// - whole: every task of every node;
 /// - folded: one node stands for all, and every slice is as long as the first.
-/// Whole graphs, and folded ones with equal slices, are exact if nodes_are_alike(): they give the
-/// times of sim::simulate().
+/// Whole graphs, and folded ones with equal slices, are exact if nodes_are_alike(): their times
+/// equal those of sim::simulate().
 class Evaluator {
  public:
   /// Problem::machines must be given. Both arguments must outlive the evaluator.
@@ -39,13 +39,13 @@ class Evaluator {
   /// Coarse graph of any candidate. Not thread-safe.
   PatternGraph coarse(const Candidate& candidate);
   /// Exact graph of a candidate that can_be_exact(): folded if that does not change the time or the
-  /// problem is folded_only(); else whole. Valid until the next trim(). Not thread-safe.
+  /// problem is folded_only(), otherwise whole. Valid until the next trim(). Not thread-safe.
   PatternGraph exact(const Candidate& candidate);
-  /// Folded graph; otherwise as exact(). The candidate's graph must be foldable at least with every
-  /// slice as long as the first.
+  /// Folded graph, otherwise as exact(). The candidate's graph must be foldable, at least if every
+  /// slice is made as long as the first.
   PatternGraph folded(const Candidate& candidate);
   /// True if the candidate can be simulated exactly. If the problem is folded_only(), all options
-  /// of the scheme must fold: in baselines and given plans, K may not be a multiple of N.
+  /// of its scheme must be foldable; those of plans that Workbench adds may not be.
   bool can_be_exact(const Candidate& candidate) const {
     const Scheme& scheme = choices_.schemes[candidate.scheme];
     return exact_ && scheme.batch.threshold_bytes == 0 && options_fold_[candidate.scheme];
@@ -54,11 +54,10 @@ class Evaluator {
   /// Sets the stop function for making exact patterns: PatternBook::set_stop().
   void set_stop(std::function<bool()> stop) { exact_book_.set_stop(std::move(stop)); }
 
-  /// Frees memory if exact patterns take too much of it. Invalidates all graphs that exact() and
-  /// folded() returned.
+  /// Frees memory if exact patterns take too much. Invalidates the graphs of exact() and folded().
   void trim();
 
-  /// Time in ps that a gradient synchronised on its own occupies one node's codec and port.
+  /// Times in ps for which a gradient occupies a node's codec stream and port if it is sent alone.
   struct Load {
     double codec = 0, port = 0;
   };
@@ -72,12 +71,12 @@ class Evaluator {
     std::uint32_t index;     ///< index of a gradient, or number of gradients + index of a group
     std::int64_t elements;
     casync::Decision decision;
-    Factors factors = {};  ///< factors that stand for the unit
+    Factors factors = {};  ///< factors that are sent for the unit
   };
   PatternGraph schedule(const Candidate& candidate, Fidelity fidelity);
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
-  /// Message of a gradient under an algorithm, as the bulk rule sees it.
+  /// Properties of a gradient under an algorithm, as the bulk rule sees it.
   struct Sent {
     Factors factors;
     std::int64_t bytes = 0;
@@ -109,10 +108,10 @@ class Evaluator {
   std::vector<std::uint32_t> round_;          // per place
   std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
   std::int64_t compute_end_ = 0;
-  std::vector<casync::TopologyPair> pair_;  // per scheme
-  std::vector<bool> options_fold_;          // per scheme, if required
-  std::vector<Unit> units_;                 // units of the candidate at hand
-  std::vector<std::optional<Sent>> sent_;   // by gradient and, raw first, algorithm
+  std::vector<casync::TopologyPair> pair_;  // by scheme
+  std::vector<bool> options_fold_;          // by scheme: all options fold, if that is required
+  std::vector<Unit> units_;                 // units of the current candidate
+  std::vector<std::optional<Sent>> sent_;   // by gradient, then by algorithm, raw first
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first index in singles_
   /// Patterns of ungrouped gradients, by topology and fidelity; null: not looked up yet.
@@ -120,8 +119,8 @@ class Evaluator {
 };
 
 /// Iteration time of a plan on network port, in ps, folded with every slice as long as the first.
-/// The plan must be foldable at least that way and have no batches, and nodes_are_alike() must hold
-/// for the cluster. sim::Stopped when Machines::budget is over.
+/// The plan must be foldable in this way and have no batches, and nodes_are_alike() must hold for
+/// the cluster. Throws sim::Stopped when Machines::budget is over.
 std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
                               const Machines& machines, sim::TransferOrder order);
 

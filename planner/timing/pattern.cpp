@@ -34,7 +34,7 @@ struct Draft {
 
 Pattern finish(Draft draft) {
   Pattern pattern;
-  // Count a predecessor once, even if it is connected both directly and through a Join.
+  // A predecessor counts once, even if it is connected both directly and through a Join.
   std::sort(draft.edges.begin(), draft.edges.end());
   draft.edges.erase(std::unique(draft.edges.begin(), draft.edges.end()), draft.edges.end());
   std::vector<std::uint32_t> waits(draft.steps.size(), 0);
@@ -76,11 +76,11 @@ Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
   return step;
 }
 
-/// True for tasks that take no time: their predecessors become those of their successors.
+/// True for tasks that take no time, which patterns leave out.
 bool is_left_out(const Task& task) { return task.kind == Kind::kRecv || task.kind == Kind::kJoin; }
 
 /// Makes the pattern of a graph with one unit: its tasks in the order of service, without
-/// computation, Joins and Recvs. A Send's delay stands for its Recv.
+/// computation, Joins and Recvs. The delay of a Send stands for its Recv.
 Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
   std::vector<TaskId> kept;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -115,7 +115,7 @@ Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
   return pattern;
 }
 
-/// Model and plan of a single unit, with its factors' numbers if it has any.
+/// Model and plan of a single unit, and its factors if it has any.
 struct OneUnit {
   models::Model model;
   casync::Plan plan;
@@ -146,9 +146,9 @@ OneUnit unit_of(const PatternKey& key, const std::vector<casync::Algorithm>& alg
   return one;
 }
 
-/// Mean share of one node in a unit, phase by phase. If a node does only `share` of a phase in the
-/// mean (below 1 if only K < N nodes are servers at a time), the phase occupies its resource for
-/// that share, and lasts as long as on the busiest node: `stretch` times that.
+/// Coarse pattern of a unit: an average node's share, phase by phase. If only K < N nodes are
+/// servers at a time, an average node does only `share` < 1 of a phase. The phase occupies its
+/// resource for that share, but lasts as long as on the busiest node: `stretch` times that.
 class CoarseDraft final : public casync::CoarsePattern {
  public:
   CoarseDraft(const PatternKey& key, const casync::Algorithm* algorithm, const Machines& machines,
@@ -159,7 +159,7 @@ class CoarseDraft final : public casync::CoarsePattern {
         nodes_(machines.cluster.nodes),
         gpus_(machines.cluster.gpus_per_node) {}
 
-  /// The topology must have a coarse pattern.
+  /// Makes the pattern. The topology must have a coarse one.
   Pattern take() {
     if (!key_.factors.empty()) return averaged();
     const casync::CoarseCosts unit = costs_of(key_.elements, algorithm_);
@@ -211,7 +211,7 @@ class CoarseDraft final : public casync::CoarsePattern {
     return unit;
   }
 
-  /// Pattern of factors: an encode and the raw topology's phases for each, then a decode.
+  /// Pattern of factors: for each an encode and the phases of the raw topology, then a decode.
   Pattern averaged() {
     const std::vector<casync::Factor> factors = as_factors(key_.factors);
     const auto code = [&](Kind kind, std::size_t stage, const casync::StepIds& after) {
@@ -268,7 +268,7 @@ class CoarseDraft final : public casync::CoarsePattern {
 }  // namespace
 
 void require_countable(double picoseconds) {
-  constexpr double kMax = 0x1p62;  // 53 days; sums and differences of two fit in 64 bits
+  constexpr double kMax = 0x1p62;  // 53 days; the sum or difference of two still fits in 64 bits
   if (picoseconds <= kMax) return;
   throw io::InputError(
       "all that a plan does takes more than 53 days, which times in picoseconds do not hold: check "

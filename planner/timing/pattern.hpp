@@ -18,10 +18,10 @@
 
 /// Patterns: building blocks of the planner's simulations.
 ///
-/// Candidates of a search mostly differ in one gradient, so expanding a whole graph for each is
-/// mostly repetition. A *pattern* holds the tasks of one unit (a gradient or bulk group) for one
-/// size, algorithm, K and topology, without computation, with their work in picoseconds. It is made
-/// once and reused wherever such a unit occurs. It includes the tasks of the unit's factors.
+/// Most candidates of a search differ in only one gradient, so a whole graph for each of them would
+/// mostly repeat the others. A *pattern* holds the tasks of one unit (a gradient or bulk group) for
+/// one size, algorithm, K and topology, with their work in picoseconds and the tasks of the unit's
+/// factors. It contains no computation. It is made once, and reused wherever such a unit occurs.
 namespace hipress::planner {
 
 using casync::Factors;
@@ -30,35 +30,40 @@ using casync::Resource;
 
 /// One task of a pattern. Steps are sorted by their place in the unit (sim/service_order.hpp).
 struct Step {
-  std::int64_t work = 0;         ///< ps on its resource
-  std::int64_t delay = 0;        ///< ps from its end until its successors may start (the wire)
-  std::uint32_t successors = 0;  ///< offset of the first in Pattern::successors; end: next step's
-  std::uint32_t node = 0;        ///< node before rotation by the unit's peer_offset
-  std::uint32_t shift = 0;       ///< (receiver - sender) mod N
-  Resource resource = Resource::kCodec;  ///< serial: a stream, a link, or both ports of a message
-  casync::Kind kind = casync::Kind::kJoin;  ///< kind of the task; kJoin: no single task
-  std::uint8_t factor = 0;  ///< 1 + stage of the factor it moves; 0: moves the unit itself
+  std::int64_t work = 0;   ///< ps on its resource
+  std::int64_t delay = 0;  ///< ps from its end until its successors may start (the wire)
+  /// Offset of the first successor in Pattern::successors; the next step's offset ends the list.
+  std::uint32_t successors = 0;
+  std::uint32_t node = 0;   ///< node before rotation by the unit's peer_offset
+  std::uint32_t shift = 0;  ///< (receiver - sender) mod N
+  /// Resource that it occupies alone: a stream, a link, or both ports of a message.
+  Resource resource = Resource::kCodec;
+  /// Kind of the task; kJoin: it stands for several tasks.
+  casync::Kind kind = casync::Kind::kJoin;
+  /// 1 + the stage of the factor that it moves; 0: it moves the unit itself.
+  std::uint8_t factor = 0;
 };
 
 struct Pattern {
-  std::vector<Step> steps;           ///< steps and a sentinel, which ends the successors of the
-                                     ///< last step
+  /// The steps, then a sentinel that ends the successors of the last one.
+  std::vector<Step> steps;
   std::vector<std::uint16_t> waits;  ///< per step: number of predecessors
   std::vector<std::uint32_t> successors;
   std::vector<std::uint32_t> sources;  ///< steps without predecessors
-  std::int64_t codec_work = 0;         ///< ps on codec streams, all steps of all nodes
+  std::int64_t codec_work = 0;         ///< ps on codec streams, summed over the steps of all nodes
   std::int64_t port_work = 0;
-  double longest = 0;  ///< ps of all work and delays in sequence
-  /// AllReduce step of the first node, per all-reduce (one, or one per stage); the other nodes'
-  /// steps follow it. Each waits for its node's previous one in casync::collective_order().
+  double longest = 0;  ///< ps of all work and delays if nothing overlapped
+  /// Per all-reduce of the unit (one, or one per stage): the first node's AllReduce step, followed
+  /// by those of the other nodes. Each waits for its node's previous one
+  /// (casync::collective_order()).
   std::vector<std::uint32_t> collectives = {};
-  /// PlacedUnit::carried in the source graph, whose one gradient has index 0.
+  /// PlacedUnit::carried in the graph of which the pattern was made; its gradient has index 0.
   std::uint32_t carried = 0;
-  std::uint32_t factors = 0;  ///< number of factors that stand for the unit
+  std::uint32_t factors = 0;  ///< number of factors that are sent for the unit
 
   bool is_collective() const { return !collectives.empty(); }
-  /// True if the gradient alone decides which nodes serve its partitions. With factors, the number
-  /// of factors of the gradients before it counts too.
+  /// True if the gradient's index alone decides which nodes serve its partitions. With factors, the
+  /// number of factors of earlier gradients matters, too.
   bool has_own_servers() const { return factors == 0; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(waits.size()); }
   std::size_t bytes() const {
@@ -69,21 +74,21 @@ struct Pattern {
 
 /// Level of detail of a pattern.
 enum class Fidelity : std::uint8_t {
-  /// Mean share of one node in a few chunks, independent of N and K. Cheap. The error comes from
-  /// chunks longer than a message, and from differences between nodes.
+  /// Share of an average node, in a few chunks, whatever N and K are. Cheap. Its errors come from
+  /// chunks that are longer than messages, and from differences between nodes.
   kCoarse,
-  kFolded,  ///< one node's share, task by task, as casync::Folding::kFolded
-  kWhole,   ///< every node's tasks
+  kFolded,  ///< tasks of one node, as in casync::Folding::kFolded
+  kWhole,   ///< tasks of all nodes
 };
 
-/// Inputs of a pattern, besides the machines.
+/// All inputs of a pattern except the machines.
 struct PatternKey {
   std::int64_t elements = 0;
   std::int32_t partitions = 1;
   std::int8_t algorithm = casync::kRaw;
   const casync::Topology* topology = nullptr;
   Fidelity fidelity = Fidelity::kCoarse;
-  Factors factors = {};  ///< factors that stand for the unit; `topology` is theirs
+  Factors factors = {};  ///< factors that are sent for the unit, by `topology`
 
   auto tie() const {
     return std::tie(elements, partitions, algorithm, topology, fidelity, factors);
@@ -91,12 +96,11 @@ struct PatternKey {
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 
-/// Throws io::InputError if a sequence of `picoseconds` does not fit into 64 bits, with room for
-/// those of any other schedule.
+/// Throws io::InputError if a sequence of `picoseconds` is too long for 64 bits, with some room.
 void require_countable(double picoseconds);
 
-/// Works (sim::Works) of identical nodes: all are as slow as the slowest. If paths differ, messages
-/// take the path of most pairs.
+/// Durations of tasks (sim::Works) on identical nodes, all as slow as the slowest. If paths differ,
+/// messages take the path of most pairs of nodes.
 class UnitWorks {
  public:
   /// The arguments must outlive it.
@@ -120,15 +124,14 @@ class PatternBook {
   PatternBook(const PatternBook&) = delete;
   PatternBook& operator=(const PatternBook&) = delete;
 
-  /// Returns the pattern of the key, making it at the first call. Valid until trim(). Not
-  /// thread-safe. Throws InputError as sim::Works does for a step that takes too long, and as
+  /// Returns the pattern of the key; the first call makes it. Valid until trim(). Not thread-safe.
+  /// Throws InputError as sim::Works does for a step that takes too long, and as
   /// require_countable() does for the sum of all steps.
   const Pattern& find(const PatternKey& key);
 
   const UnitWorks& works() const { return works_; }
 
-  /// Sets a function polled before each pattern that is not coarse is made: true throws
-  /// sim::Stopped.
+  /// Sets a function that is polled before a fine pattern is made; true: find() throws Stopped.
   void set_stop(std::function<bool()> stop) { stop_ = std::move(stop); }
 
   /// Clears the cache if it takes more than `most_bytes`; returns true if it did.

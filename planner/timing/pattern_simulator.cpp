@@ -7,22 +7,22 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
-constexpr std::size_t kStates = 24;  // kept by a recording
+constexpr std::size_t kStates = 24;  // number of states that a recording keeps
 constexpr std::uint32_t kInstantsPerQuestion = 1024;
-constexpr std::uint16_t kDone = UINT16_MAX;  // replaces an AllReduce's number of predecessors once
-                                             // it is done
+// Replaces the number of predecessors of an AllReduce that is complete.
+constexpr std::uint16_t kDone = UINT16_MAX;
 
 bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
   return std::tie(a.key.first, a.key.second, a.step) < std::tie(b.key.first, b.key.second, b.step);
 }
 
-/// Number of equal units at the beginning of both graphs.
+/// Number of units, from the first one, that are equal in both graphs.
 std::uint32_t common_units(const PatternGraph& a, const PatternGraph& b) {
   const auto differ = std::mismatch(a.units.begin(), a.units.end(), b.units.begin(), b.units.end());
   return static_cast<std::uint32_t>(differ.first - a.units.begin());
 }
 
-/// Largest number of all-reduces of a unit.
+/// Largest number of all-reduces in a unit.
 std::size_t most_collectives(const PatternGraph& graph) {
   std::size_t most = 0;
   for (const PlacedUnit& unit : graph.units) {
@@ -31,8 +31,8 @@ std::size_t most_collectives(const PatternGraph& graph) {
   return most;
 }
 
-/// Number of first units, out of `common` equal ones, before whose release both simulations are
-/// alike. A unit's all-reduce of a later stage may wait for one of a following unit.
+/// Number of units, out of the `common` first ones, before whose release both simulations are
+/// alike: fewer if a unit's all-reduce of a later stage may wait for one of a following unit.
 std::uint32_t alike_before(std::uint32_t common, const PatternGraph& a, const PatternGraph& b) {
   const std::size_t most = std::max(most_collectives(a), most_collectives(b));
   const auto later = static_cast<std::uint32_t>(most > 1 ? most - 1 : 0);
@@ -142,7 +142,7 @@ void PatternSimulator::begin(const PatternGraph& graph, const Recording* base) {
     codec -= unit.pattern->codec_work;
     port -= unit.pattern->port_work;
   }
-  state_.codec_left += codec;  // only the units after the state differ
+  state_.codec_left += codec;  // the graphs differ only in units after this state
   state_.port_left += port;
 }
 
@@ -173,7 +173,7 @@ void PatternSimulator::place_units() {
   place_collectives();
 }
 
-/// Orders all-reduces as casync::collective_order(): by unit place + stage, then by stage.
+/// Orders all-reduces as casync::collective_order() does: by unit place + stage, then by stage.
 void PatternSimulator::place_collectives() {
   const std::vector<PlacedUnit>& units = graph_->units;
   collectives_.clear();
@@ -197,7 +197,7 @@ void PatternSimulator::place_collectives() {
   }
 }
 
-/// Step, within its unit, of the collective's AllReduce on a node.
+/// The node's AllReduce step of a collective, as an index into the steps of its unit.
 std::uint32_t PatternSimulator::step_of_collective(std::size_t which, std::uint32_t node) const {
   const Collective& collective = collectives_[which];
   const Unit& unit = units_[collective.unit];
@@ -251,8 +251,8 @@ std::int64_t PatternSimulator::go(std::int64_t limit, const Recording* base, Rec
   return end > limit ? kNever : end;
 }
 
-/// Runs one round of the instant now_: processes ends, then starts steps on idle resources. Returns
-/// false if nothing more happens at this instant.
+/// Runs one round of the instant now_: processes events, then starts steps on idle resources.
+/// Returns false if nothing was left to do at this instant.
 bool PatternSimulator::instant() {
   bool any = false;
   for (TimelineState::Events& events : state_.events) {
@@ -295,7 +295,7 @@ void PatternSimulator::release(std::uint32_t unit) {
   }
 }
 
-/// Makes each node's AllReduces wait for the previous ones that are not done.
+/// Makes each AllReduce of the unit wait for its node's previous one, if that is not complete.
 void PatternSimulator::hold_collectives(std::uint32_t unit) {
   const std::size_t count = graph_->units[unit].pattern->collectives.size();
   for (std::size_t stage = 0; stage < count; ++stage) {
@@ -311,7 +311,7 @@ void PatternSimulator::hold_collectives(std::uint32_t unit) {
   }
 }
 
-/// Releases the node's next AllReduce, if its unit is ready.
+/// Lets the node's next AllReduce start, if its unit is ready.
 void PatternSimulator::end_collective(std::uint32_t unit, std::uint32_t step) {
   const std::uint32_t representatives = graph_->representatives;
   const std::vector<std::uint32_t>& firsts = graph_->units[unit].pattern->collectives;
@@ -384,7 +384,7 @@ void PatternSimulator::make_ready(std::uint32_t number, std::uint32_t number_of_
   port_rule_.joined_egress(queue(kEgress, node), node);
 }
 
-/// Starts the next step on every idle resource.
+/// Starts the next step on every idle resource that has one.
 void PatternSimulator::dispatch() {
   for (const std::uint32_t number : touched_streams_.indices()) {
     Queue& stream = state_.queues[number];
@@ -436,7 +436,7 @@ void PatternSimulator::restore(const TimelineState& state) {
   round_ = 0;
 }
 
-/// True if the rest of both simulations is the same; both are before the same unit.
+/// True if the rest of both simulations is the same. Both must be just before the same unit.
 bool PatternSimulator::meets(const TimelineState& other, const PatternGraph& graph) const {
   if (!(state_.events == other.events && state_.queues == other.queues)) return false;
   std::uint32_t oldest = state_.oldest;

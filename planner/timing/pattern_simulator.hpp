@@ -13,31 +13,31 @@
 #include "sim/service_order.hpp"
 #include "sim/simulator.hpp"
 
-/// The planner's own simulation of network `port`. It works on units and builds no graph, so a
-/// candidate costs nothing to assemble, and a timeline shared with another candidate is not
-/// simulated again. With whole or folded patterns its times equal sim::simulate()'s to the
-/// picosecond (tests compare them); sim/port_rule.hpp holds the rules that both loops share.
+/// The planner's own simulation of network `port`. It works on patterns instead of a graph, so a
+/// candidate costs nothing to assemble. Parts of the timeline that are known from another candidate
+/// are not simulated again. With whole or folded patterns its times equal sim::simulate()'s to the
+/// picosecond (tests compare them); sim/port_rule.hpp holds the rules that both simulators share.
 namespace hipress::planner {
 
 /// A unit placed in a timeline.
 struct PlacedUnit {
   std::int64_t ready = 0;  ///< ps; the end of its last Backward
-  /// Rank among the Backwards that end at that instant; each has its own round of events.
+  /// Position among the Backwards that end at that instant, which have a round of events each.
   std::uint32_t round = 0;
-  std::uint32_t index = 0;    ///< Task::gradient of its tasks
-  std::uint32_t need = 0;     ///< TaskGraph::need_places of it
-  std::uint32_t carried = 0;  ///< Task::gradient of its messages: itself, or its first factor
+  std::uint32_t index = 0;  ///< Task::gradient of its tasks
+  std::uint32_t need = 0;   ///< its TaskGraph::need_places
+  /// Task::gradient of its messages: `index`, or the index of its first factor.
+  std::uint32_t carried = 0;
   const Pattern* pattern = nullptr;
   bool operator==(const PlacedUnit&) const = default;
 
-  /// Assigns factor indices, starting at `next`, if the unit has factors; returns the next free
-  /// index.
+  /// If the unit has factors, gives them indices that start at `next`. Returns the next free index.
   std::uint32_t take_factors(std::uint32_t next) {
     carried = pattern->factors > 0 ? next : index;
     return next + pattern->factors;
   }
-  /// Rotation of the unit's nodes relative to the pattern's: the difference of what they carry, as
-  /// the index determines which nodes serve.
+  /// Number of places by which the unit's nodes are rotated relative to the pattern's. It is the
+  /// difference of their `carried` indices, since the index determines which nodes serve.
   std::uint32_t rotation(std::uint32_t representatives) const {
     return (carried - pattern->carried) % representatives;
   }
@@ -45,29 +45,29 @@ struct PlacedUnit {
 
 /// Complete input of a simulation.
 struct PatternGraph {
-  std::vector<PlacedUnit> units;      ///< sorted by (ready, round)
-  std::uint32_t representatives = 1;  ///< nodes in the patterns: 1, or N if whole
+  std::vector<PlacedUnit> units;      ///< sorted by `ready`, then `round`
+  std::uint32_t representatives = 1;  ///< number of nodes in the patterns: 1, or N if whole
   std::int64_t compute_end = 0;       ///< ps; end of the last Backward or Forward
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
 };
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// Queue of representative i has index kind * representatives + i in TimelineState::queues.
+/// Kinds of queues. That of representative i is TimelineState::queues[kind * representatives + i].
 inline constexpr std::uint32_t kCodecQueue = 0, kLocalQueue = 1, kEgress = 2, kIngress = 3;
 inline constexpr std::uint32_t kQueueSorts = 4;
 
-/// State of a simulation at an instant before a unit was ready.
+/// State of a simulation just before an instant at which a unit becomes ready.
 struct TimelineState {
   struct Event {
     std::int64_t time;
     std::uint32_t unit;
-    /// Step with an event. With bit kArrival its successors may start; without it, the step leaves
-    /// its resource.
+    /// Step of the event, with or without bit kArrival. With it, the step's successors may start;
+    /// without it, the step leaves its resource.
     std::uint32_t step;
     bool operator==(const Event&) const = default;
   };
-  /// Pending events, sorted by time; they begin at `next`.
+  /// Pending events, sorted by time; the earliest is at `next`.
   struct Events {
     std::vector<Event> all;
     std::size_t next = 0;
@@ -78,8 +78,8 @@ struct TimelineState {
     std::span<const Event> coming() const { return std::span(all).subspan(next); }
     bool operator==(const Events& other) const;
   };
-  /// Event lists by kind. Within a list, new events mostly belong at the end: arrivals follow ends
-  /// by the constant wire time, and steps of one resource mostly take equally long.
+  /// Kinds of events, each with its own list. New events mostly belong at a list's end, since
+  /// arrivals follow ends by a constant wire time, and a resource's steps take about equally long.
   static constexpr std::size_t kPortEnds = 0, kOtherEnds = 1, kArrivals = 2, kEventSorts = 3;
   /// A waiting step with its place in the order of service.
   struct Entry {
@@ -104,17 +104,19 @@ struct TimelineState {
   std::int64_t now = -1;     ///< ps; last completed instant
   std::int64_t end = 0;      ///< ps; latest end so far
   std::uint32_t next = 0;    ///< first unit that is not ready
-  std::uint32_t oldest = 0;  ///< all units before it are done
+  std::uint32_t oldest = 0;  ///< all units before it are complete
   std::array<Events, kEventSorts> events;
   std::vector<Queue> queues;  ///< by kind and representative
-  /// Number of predecessors not done, per step of units `oldest` to `next`.
+  /// Number of predecessors that are not complete, per step of units `oldest` to `next`.
   std::vector<std::uint16_t> waits;
-  std::vector<std::uint32_t> open;  ///< steps not done, per unit of these
+  /// Number of steps that are not complete, per unit `oldest` to `next`.
+  std::vector<std::uint32_t> open;
   std::int64_t codec_left = 0,
-               port_left = 0;  ///< ps of steps not started, over all representatives
+               port_left = 0;  ///< ps of the steps not started, over all representatives
 };
 
-/// Recorded states of a simulation, at which others can begin or end.
+/// A simulated graph, its result, and some of its states. PatternSimulator::run() of a similar
+/// graph may start from one of the states, and end when it reaches one again.
 struct Recording {
   PatternGraph graph;
   std::int64_t iteration = kNever;
@@ -128,8 +130,7 @@ class PatternSimulator {
   explicit PatternSimulator(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
 
   /// End of the iteration in ps, or kNever if later than `limit`. With `base`, starts from its last
-  /// state before the graphs differ, and ends when it reaches one of its states again; the result
-  /// is the same.
+  /// state before the graphs differ, and ends at one of its states if it meets one; same result.
   std::int64_t run(const PatternGraph& graph, std::int64_t limit = kNever,
                    const Recording* base = nullptr);
 
@@ -144,13 +145,13 @@ class PatternSimulator {
   using Entry = TimelineState::Entry;
   using Queue = TimelineState::Queue;
 
-  /// A unit of the graph, unpacked for its steps.
+  /// A unit of the graph, with pointers to its pattern's arrays.
   struct Unit {
     const Step* steps = nullptr;
     const std::uint32_t* successors = nullptr;
-    std::uint16_t* waits = nullptr;  // per step
-    std::uint32_t open = 0;          // steps that are not done
-    std::uint32_t rotation = 0;      // its peer_offset, less than the representatives
+    std::uint16_t* waits = nullptr;  // by step
+    std::uint32_t open = 0;          // number of steps that are not complete
+    std::uint32_t rotation = 0;      // its rotation, less than the number of representatives
     std::uint32_t index = 0;
     std::uint32_t carried = 0;
     bool is_collective = false;
@@ -197,22 +198,21 @@ class PatternSimulator {
   std::int64_t next_time() const;
 
   const PatternGraph* graph_ = nullptr;
-  TimelineState state_;  // its `waits` and `open` are in the members below
+  TimelineState state_;  // without `waits` and `open`, which are members below
   std::vector<Unit> units_;
-  std::vector<std::size_t> offset_;  // per unit: offset of its first step in waits_
+  std::vector<std::size_t> offset_;  // by unit: offset of its first step in waits_
   std::vector<std::uint16_t> waits_;
   /// An all-reduce of a unit, on every node.
   struct Collective {
     std::uint32_t unit = 0, stage = 0;
   };
   std::vector<Collective> collectives_;  // in the order in which nodes run them
-  /// Index into collectives_, per unit and stage: at place_of_collective_[first_collective_[unit] +
-  /// stage].
+  /// By unit and stage: place_of_collective_[first_collective_[unit] + stage] in collectives_.
   std::vector<std::uint32_t> first_collective_, place_of_collective_;
-  sim::Touched touched_streams_;  // numbers of queues
+  sim::Touched touched_streams_;  // by number of the queue
   sim::PortRule port_rule_;
   std::int64_t now_ = 0;
-  std::uint32_t round_ = 0;  // round of the instant now_
+  std::uint32_t round_ = 0;  // round within the instant now_
   std::int64_t steps_ = 0;
   std::function<bool()> stop_;
   std::uint32_t instants_ = 0;

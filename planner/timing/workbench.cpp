@@ -14,7 +14,7 @@ namespace hipress::planner {
 namespace {
 
 constexpr std::size_t kMaxExactStepsOfBench = 200000;  // largest graph for exact estimates
-constexpr int kEstimatesPerTrim = 64;                  // exact patterns may take much memory
+constexpr int kEstimatesPerTrim = 64;                  // since exact patterns may take much memory
 
 std::uint16_t place_of(std::vector<casync::Decision>& options, const casync::Decision& wanted) {
   const auto found = std::ranges::find(options, wanted);
@@ -23,8 +23,8 @@ std::uint16_t place_of(std::vector<casync::Decision>& options, const casync::Dec
   return place;
 }
 
-/// Splits groups by hand after decisions changed: members with the same algorithm stay together,
-/// and a single one leaves the group.
+/// Splits groups by hand, if decisions changed: members with the same algorithm stay together. A
+/// gradient that remains alone leaves the group.
 std::vector<std::vector<std::uint32_t>> regrouped(const casync::Plan& original,
                                                   const std::vector<casync::Decision>& decisions) {
   std::vector<std::vector<std::uint32_t>> groups;
@@ -94,7 +94,7 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
 
 namespace {
 
-/// Largest loss of a gradient in the gathers and reductions of a sharded plan.
+/// Largest loss of a gradient, in its gather or its reduction, in a sharded plan.
 Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan, std::uint32_t g) {
   const int encodings = plan.exchange_within > 1 ? 2 : 1;
   const auto given_up = [&](std::int8_t index, int times) -> Coarseness {

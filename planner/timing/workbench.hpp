@@ -19,32 +19,30 @@ struct TimedPlan {
   std::optional<double> upper_s = {};  ///< 90th percentile; none: unknown
 };
 
-/// True if the plans decide the same, with the same names of algorithms.
+/// True if the plans make the same decisions, with algorithms of the same names.
 bool same_plan(const TimedPlan& a, const TimedPlan& b);
 
 /// The plan's decision for gradient g, in words: "onebit, K = 16", "raw, K = 1", "raw, allreduce".
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g);
 
-/// Loss of a gradient under a decision: none if it is sent in its own type, else the algorithm's
-/// coarseness in `order`, the number of encodings of the plan's topology, and its rank.
+/// Loss of a gradient under a decision: none if it is sent in its own dtype, otherwise the
+/// algorithm's coarseness in `order` and rank, and the encodings of the plan's topology.
 Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& plan,
                          const casync::Decision& decision, const AccuracyOrder& order = {});
 
-/// Largest loss of any gradient in the plan.
+/// Largest loss of a gradient in the plan.
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan);
 
-/// Simulation of the plan. Throws io::InputError if its graph is too large; `what` ("explain")
-/// names the operation in the message.
+/// Simulation of the plan. io::InputError says that its graph is too large to `what` ("explain").
 AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
                                      std::string_view what);
 
-/// A plan as a candidate of an option set. Times other candidates: by estimates, of which it makes
-/// many a second, or by simulation on the requested network.
+/// A plan as a candidate of an option set, to time other candidates: by estimates, many of them per
+/// second, or by simulation on the requested network.
 class Workbench {
  public:
-  /// The option set is the problem's, extended by the plans' decisions. Problem::machines must be
-  /// given. The problem must outlive the object. The plans must be for the problem's model and
-  /// nodes.
+  /// The option set is the problem's, extended by the decisions of the plans, which must be for its
+  /// model and nodes. Problem::machines must be set. The problem must outlive the object.
   Workbench(const Problem& problem, const TimedPlan& plan,
             const std::vector<const TimedPlan*>& others = {});
   Workbench(const Workbench&) = delete;
@@ -55,15 +53,13 @@ class Workbench {
   /// One of the constructor's other plans.
   const Candidate& other(std::size_t i) const { return others_[i]; }
 
-  /// Makes the candidate's plan. Properties outside of option sets (groups by hand) are the
-  /// constructor's plan's.
+  /// Makes the candidate's plan. Groups by hand, which option sets lack, are the given plan's.
   casync::Plan make(const Candidate& candidate) const;
   TimedPlan timed(const Candidate& candidate, double iteration_s) const;
   sim::TransferOrder order(const Candidate& candidate) const {
     return choices_.schemes[candidate.scheme].transfer_order;
   }
-  /// True if two options of gradient g make no difference in the constructor's plan, where K has no
-  /// effect.
+  /// True if options a and b of gradient g are alike in the given plan, where K may have no effect.
   bool same_in_plan(std::size_t g, std::uint16_t a, std::uint16_t b) const {
     return describe(g, a) == describe(g, b);
   }
@@ -74,17 +70,17 @@ class Workbench {
 
   // ---- estimates: on network port, exact if affordable, else coarse ----
 
-  /// Sets the base of later estimates; returns its time in ps.
+  /// Makes the candidate the base of later estimates; returns its time in ps.
   std::int64_t estimate_base(const Candidate& candidate);
-  /// Estimated time in ps, or kNever if above `limit`. The candidate must have batches if and only
-  /// if the base has.
+  /// Estimated time in ps, or kNever if above `limit`. The candidate must have batches if the base
+  /// has them, and none otherwise.
   std::int64_t estimate(const Candidate& candidate, std::int64_t limit = kNever);
   /// True if estimates equal the times on the requested network.
   bool estimates_are_exact() const;
 
   // ---- on the requested network ----
 
-  /// Simulated time in seconds; none if the graph is too large.
+  /// Simulated time in seconds; unset if the graph is too large.
   std::optional<double> time_s(const Candidate& candidate);
 
   std::int64_t simulations() const { return simulations_; }
@@ -99,7 +95,7 @@ class Workbench {
   Choices choices_;
   Candidate plan_;
   std::vector<Candidate> others_;
-  std::optional<Evaluator> evaluator_;  // simulator for the final choices
+  std::optional<Evaluator> evaluator_;  // set once `choices_` is complete
   PatternSimulator timeline_;
   Candidate base_candidate_;
   Recording base_;

@@ -6,8 +6,8 @@
     hipress.attach(model, plan="plan.yaml")
 
 plan(), simulate(), sweep(), replay(), profile() and import_trace() return the answers of the command-line tools. They run in this
-process and need no torch.
-The implementation is in libhipress.so, which this package calls; it does not depend on the versions of Python and torch.
+process and need no torch. The implementation is libhipress.so, which this package calls. The library does not depend on the
+versions of Python and torch.
 """
 
 import importlib
@@ -43,7 +43,7 @@ _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", 
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a name that needs torch, or finds the version, at the first use. Raises AttributeError for an unknown name, and
+    """Imports a name that needs torch, or finds the version, when it is first used. Raises AttributeError for an unknown name, and
     ImportError without torch."""
     if name == "__version__":
         globals()[name] = importlib.import_module("hipress._version").version()

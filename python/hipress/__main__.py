@@ -28,7 +28,7 @@ Each has --help. How many hosts should train a model?
 
 
 def main() -> None:
-    """Prints the commands, or runs the one that the first argument names. SystemExit with status 2 for an unknown one."""
+    """Prints the commands, or runs the one that the first argument names. Raises SystemExit with status 2 for an unknown one."""
     import hipress
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help"):

@@ -37,8 +37,8 @@ def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> i
 
 
 def job(*, seed: Any, timeout: Any = None, silence: Any = None, **texts: Any) -> None:
-    """Checks the arguments with which ranks join a job. Raises InvalidRequest for a seed that is not an unsigned 64-bit number, for
-    a time out of range, and for one of `texts` that is neither None nor a text without null characters."""
+    """Checks the arguments with which ranks join a job. Raises InvalidRequest unless the seed is an unsigned 64-bit number, the
+    times are in range, and each of `texts` is None or a text without null characters."""
     whole("seed", seed, least=0, most=(1 << 64) - 1)
     for name, seconds in (("timeout", timeout), ("silence", silence)):
         if seconds is not None:

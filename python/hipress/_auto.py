@@ -1,4 +1,4 @@
-"""DistributedDataParallel that measures itself, plans, and switches to a plan that is faster."""
+"""A DistributedDataParallel that measures itself, plans, and switches to a plan that is faster."""
 
 import collections
 import collections.abc
@@ -32,16 +32,16 @@ from hipress._links import LinkEngine
 
 _Path = Union[str, "os.PathLike[str]"]
 _log = logging.getLogger("hipress")
-#: Owner of states in messages.
+#: Name of the states' owner in messages.
 _OWNER = "hipress.attach(model)"
-#: Largest number of parameters whose values ranks compare, and share of the largest value by which they may differ.
+#: Ranks compare the values of at most this many parameters; they may differ by this share of the largest value.
 _MOST_COMPARED, _ROUNDED = 64, 1e-3
-#: Number of latest steps whose times are kept; more than a window has.
+#: Number of latest steps whose times are kept: more than a window has.
 _MOST_SEEN = 256
 
 
 class _Beside(Capture):
-    """Capture during which ranks average."""
+    """Capture during which ranks go on averaging."""
 
     def _keep_apart(self, part: DistributedDataParallel) -> None:
         return None
@@ -54,8 +54,8 @@ class _Beside(Capture):
 
 
 class _Card(NamedTuple):
-    """A rank's machine, a unique name for its entries in the store, the reason why only plain DDP averages (empty if a plan can),
-    true if the rank profiles first, and values of its model."""
+    """Data that a rank tells the others: its machine, a unique name for its entries in the store, the reason why only plain DDP can
+    average (empty if a plan can), true if the rank measures kernels first, and values of its model."""
 
     machine: str
     token: str
@@ -65,8 +65,8 @@ class _Card(NamedTuple):
 
 
 class AutoHook(Hook):
-    """Hook that attach() returns without a plan. A bucket is averaged by the process group's own all-reduce, as in plain DDP, or
-    by the hook of the way that Control (_control.py) has chosen. Arguments are those of attach().
+    """Hook that attach() returns if no plan is given. A bucket is averaged by the process group's own all-reduce, as in plain DDP,
+    or by the hook of the way that Control (_control.py) has chosen. Arguments are those of attach().
 
     A step begins with its first bucket, and ranks act together before it. They can, because every rank has the same number of
     steps with buckets, whatever its inputs, also in join()."""
@@ -121,7 +121,7 @@ class AutoHook(Hook):
         self._seen: Deque[Tuple[int, int, float, float]] = collections.deque(maxlen=_MOST_SEEN)
         self._told = 0  #: number of the control's lines that were logged
         self._fetches = 0  #: number of times that rank 0 has passed something to all ranks
-        #: Residuals of closed ways by the gradient's name, and those that were added to gradients of the current step.
+        #: Residuals of closed ways, by the gradient's name: held ones, and those that the current step has added to its gradients.
         self._held: Dict[str, torch.Tensor] = {}
         self._added: Dict[str, torch.Tensor] = {}
         self._names = {id(parameter): name for name, parameter in ddp.module.named_parameters()}
@@ -170,8 +170,8 @@ class AutoHook(Hook):
         return self._failure or next((error for error in failed if error is not None), None)
 
     def synchronise(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """Averages a bucket as plain DDP does, or by the plan of the step's way. Returns a Future of the mean, as
-        Hook.synchronise() does, and raises the errors of that."""
+        """Averages a bucket as plain DDP does, or by the plan of the step's way. Returns a Future of the mean, and raises the same
+        errors, as Hook.synchronise()."""
         if self._closed and self._failure is None:
             return self._hand_on(bucket)
         if not self._within:
@@ -263,13 +263,14 @@ class AutoHook(Hook):
         return Report(median(control.reported, 2), median(control.tried, 2), median(control.reported, 3), float(ready))
 
     def _pass_on(self, control: Control) -> None:
-        """Puts the result of rank 0's profiling or planning into the store. Other ranks are told of it later, and need not wait."""
+        """Puts the result of rank 0's profiling or planning into the store. Other ranks are told later, and need not wait for
+        it."""
         made: Any = self._profiling if control.phase is Phase.PROFILE else self._planning
         rows = [] if control.phase is Phase.PROFILE else [dataclasses.astuple(one) for one in made.candidates]
         self._store.set(f"passed {self._fetches}", json.dumps([self._model, rows, made.seconds, made.failure]))
 
     def _fetched(self) -> List[Any]:
-        """Returns what rank 0 has passed on."""
+        """Returns the result that rank 0 has passed on."""
         self._fetches += 1
         fetched: List[Any] = json.loads(self._store.get(f"passed {self._fetches - 1}"))
         if fetched[3] and self._job.rank == 0:
@@ -277,7 +278,7 @@ class AutoHook(Hook):
         return fetched
 
     def _act(self, control: Control, step: int, acts: List[Act]) -> None:
-        """Performs acts of the control, and those that follow from them."""
+        """Performs acts of the control, and the acts that these entail."""
         acts = list(acts)
         while acts:
             act = acts.pop(0)
@@ -300,8 +301,8 @@ class AutoHook(Hook):
                 acts += self._open_way(control, step)
 
     def _start_capture(self, control: Control) -> None:
-        """Captures steps on rank 0. A job that has compiled functions keeps its first capture, as hooks of the model would have
-        them compiled again."""
+        """Captures steps on rank 0. A job that has compiled functions keeps its first capture, since hooks of the model would cause
+        another compilation."""
         ddp = self._ddp()
         if self._planning is None or ddp is None or ((self._model or self._capture is not None) and _has_compiled()):
             return
@@ -386,7 +387,7 @@ class AutoHook(Hook):
                 self._added[name] = residual
 
     def _keep_unapplied(self) -> None:
-        """Holds added residuals again if their means are not applied: a loss scaler skips the step, or no rank has used the
+        """Holds added residuals again if their means are not applied, because a loss scaler skips the step or no rank has used the
         parameter."""
         ddp = self._ddp()
         added, self._added = self._added, {}
@@ -397,7 +398,7 @@ class AutoHook(Hook):
         self._hold({name: residual for name, residual in added.items() if not finite or name in unused})
 
     def _tell(self, control: Control) -> None:
-        """Logs new lines."""
+        """Logs the control's new lines."""
         if self._step == control.window[0] and control.phase is Phase.MEASURE:
             control.say(self._step, self._progress(control))
         for step, text in control.lines[self._told:] if self._job.rank == 0 else []:
@@ -409,9 +410,9 @@ class AutoHook(Hook):
         return f"measuring ({min(max(0, self._step - first), end - first)} of {end - first} steps)"
 
     def report(self, path: Optional[_Path] = None) -> str:
-        """Text for users: a line for each measurement, prediction and decision, with its step. The last line is the present state.
-        With a path, rank 0 writes an HTML page, too: what was predicted beside what was measured, these lines, and the planner's
-        page of the plan that is kept, or else tried last. Raises OSError if it cannot be written."""
+        """Text for users: a line for each measurement, prediction and decision, with its step. The last line has the current state.
+        With a path, rank 0 also writes an HTML page: predictions beside measurements, these lines, and the planner's page of the
+        plan that is kept, or else was tried last. Raises OSError if it cannot be written."""
         text = self._text()
         if path is not None and self._job.rank == 0:
             trials = [] if self._control is None else self._control.trials
@@ -437,7 +438,7 @@ class AutoHook(Hook):
         return "\n".join([*(f"step {step}: {text}" for step, text in control.lines), f"step {self._step}: {now}"])
 
     def discard(self) -> None:
-        """Undoes the last step of the present way, as Hook.discard() does; without effect while plain DDP averages. Raises the
+        """Undoes the last step of the current way, as Hook.discard() does; without effect while plain DDP averages. Raises the
         failure if the job has failed."""
         if self.failure is not None:
             raise self.failure
@@ -455,8 +456,8 @@ class AutoHook(Hook):
 
     def state_dict(self) -> Dict[str, Any]:
         """Returns this rank's state between steps: the kept plan, its model, the state of its compression, and residuals by the
-        gradient's name (fp32, in the gradient's shape), for a job with another number of ranks. Each rank saves its own. Call it
-        between steps. Raises the failure if the job has failed."""
+        gradient's name (fp32, in the gradient's shape), which a job with another number of ranks needs. Each rank saves its own.
+        Call it between steps. Raises the failure if the job has failed."""
         if self.failure is not None:
             raise self.failure
         control = self._control
@@ -477,8 +478,8 @@ class AutoHook(Hook):
         """Restores state_dict(), under the same model and seed. Every rank calls it, between steps.
 
         With the same number of ranks, each rank loads its own state, and the job goes on with the plan. With another number, the
-        job plans anew, and residuals of the former ranks go into the first step. A rank may then load a list of several states,
-        or an empty list. A state that no rank loads is lost, and a line of report() says so.
+        job plans anew, and the first step includes the residuals of the former ranks. A rank may then load a list of several
+        states, or an empty list. A state that no rank loads is lost, and a line of report() says so.
 
         Raises InvalidRequest for an invalid state, which changes nothing, and the failure if the job has failed."""
         if self.failure is not None:
@@ -490,7 +491,7 @@ class AutoHook(Hook):
             return self._go_on(states[0])
         counts = collections.Counter(one for each in loaded for one in each)
         for one in states:
-            # Scales a mean over the former ranks to one over these. Each former rank counts once.
+            # Scales residuals for a mean over the current ranks. Ranks that load the same state share its residuals.
             share = self._job.ranks / one["ranks"] / counts[one["ranks"], one["rank"]]
             for kind in ("held", "residuals"):
                 self._hold({name: share * residual for name, residual in one[kind].items()})
@@ -586,7 +587,7 @@ def _trained_by(ddp: DistributedDataParallel) -> Dict[str, torch.nn.Parameter]:
 
 
 def _layout_of(ddp: DistributedDataParallel) -> str:
-    """Text that differs for models with other parameters."""
+    """Text that identifies the model's parameters by their names, shapes and types."""
     found = _trained_by(ddp)
     digest = hashlib.sha256(repr([(name, tuple(one.shape), str(one.dtype)) for name, one in found.items()]).encode())
     return f"{type(ddp.module).__name__} of {sum(one.numel() for one in found.values())} elements, {digest.hexdigest()[:8]}"
@@ -598,8 +599,8 @@ def _content_of(ddp: DistributedDataParallel) -> List[float]:
 
 
 def _require_same_content(job: Any, contents: List[List[float]]) -> None:
-    """Raises InvalidRequest, on all ranks, if a rank's values are not those of rank 0: it attaches another model with the same
-    layout. Values may differ by rounding."""
+    """Raises InvalidRequest, on all ranks, if a rank's values differ from rank 0's by more than rounding: it attaches another model
+    with the same layout."""
     for place, values in enumerate(contents):
         if not all(math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED * max(map(abs, contents[0])))
                    for one, other in zip(values, contents[0]) if math.isfinite(one) and math.isfinite(other)):

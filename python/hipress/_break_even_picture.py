@@ -11,9 +11,9 @@ TICKS = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 
 
 
 def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any] = None) -> Picture:
-    """Draws the speed-up of the best plan with compression over the best without, with its 10–90 % band, over a logarithmic axis. A
-    dotted line marks each value at which the verdict turns, grey marks the range in which the verdict is not sure, and a
-    dash-dotted line marks the cluster's own value. Raises PictureError for a document without a break-even."""
+    """Draws the speed-up of the best plan with compression over the best without it, with its 10–90 % band. The axis is
+    logarithmic. A dotted line marks each value at which the verdict turns, grey marks the range in which the verdict is not sure,
+    and a dash-dotted line marks the cluster's own value. Raises PictureError for a document without a break-even."""
     try:
         asked = document["break_even"]
         curve: Sequence[Mapping[str, float]] = sorted(asked["curve"], key=lambda point: point["value"])

@@ -19,8 +19,8 @@ _log = logging.getLogger("hipress")
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """Progress of a request. The stage is "search", for sweeps "plans" or "simulations", for replays "iterations". `share` of it
-    is over, from 0 to 1: `done` items of `all`. `best_s` is the best iteration time of a search so far in seconds; None if
+    """Progress of a request. The stage is "search", for sweeps "plans" or "simulations", for replays "iterations". `done` of its
+    `all` items are finished, a `share` from 0 to 1. `best_s` is the best iteration time of a search so far in seconds; None if
     unknown."""
 
     stage: str
@@ -98,7 +98,7 @@ def _waited_for(request: str, progress: Optional[Callable[[Progress], Any]]) -> 
                 started = True
                 thread.start()
             thread.join(LOOK_S)
-        except BaseException as error:  # waits on: the library uses the call's memory until its end
+        except BaseException as error:  # keeps waiting, since the library uses the call's memory until its end
             if not thread.ident:
                 raise
             interruption = interruption or error
@@ -109,7 +109,7 @@ def _waited_for(request: str, progress: Optional[Callable[[Progress], Any]]) -> 
 
 
 def _plain(value: Any) -> Any:
-    """Converts a value that JSON lacks into one that it has. Raises TypeError if there is no such value."""
+    """Converts a value of a type that JSON lacks into an equal one of a type that it has. Raises TypeError for any other value."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "item"):  # a number of numpy

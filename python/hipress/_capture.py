@@ -37,7 +37,7 @@ class _Beginning:
 
 
 class _ModuleHook:
-    """Hook of a module that copies of the module do not have."""
+    """Hook of a module. Copies of the module do not have it."""
 
     def __init__(self, function):
         self.function = function
@@ -78,21 +78,21 @@ class Capture:
 
     On the host, times are those of computation alone. They exclude the time in which this thread waited for a core that other
     processes had, if Linux reports it. The file also has the number of computing threads (torch.get_num_threads()) and the core
-    time of all of them, from which a simulator can share the cores out again. The overhead of DistributedDataParallel and of
-    hipress's own hook, for gradients of these sizes, is measured at the end in a process group of one, unless this process is in
+    time of all of them, with which a simulator can divide the cores among tasks anew. The overhead of DistributedDataParallel and
+    of hipress's own hook, for gradients of these sizes, is measured at the end in a process group of one, unless this process is in
     a group with others.
 
-    Forward lasts from the call of the model until backward reaches its output, so it includes the loss. A gradient's ready time
-    is the time from there until it is added to the parameter's gradient. A step ends when each optimizer that has parameters of
-    the model has taken a step. If no optimizer is seen, it ends when parameters change, or else when gradients are dropped.
-    Backward passes of a step are its micro-steps. Times are those of one micro-step, and forward has its share of everything else
-    before the last backward. The optimizer time lasts from the last gradient to the next forward: the optimizer's step(),
+    Forward lasts from the call of the model until backward reaches its output, so it includes the loss. A gradient's ready time is
+    the time from there until it is added to the parameter's gradient. A step ends when each optimizer that has parameters of the
+    model has taken a step. If no optimizer is seen, it ends when parameters change, or else when gradients are dropped. Backward
+    passes of a step are its micro-steps. Times are those of one micro-step. Forward is its share of the time before the last
+    backward, without earlier passes. The optimizer time lasts from the last gradient to the next forward: the optimizer's step(),
     zero_grad(), the next batch. Times are medians over the steps. The file has their 10th and 90th percentiles in comments.
 
     A DistributedDataParallel of several ranks does not average while it is captured. Each rank trains alone, so parameters differ
     afterwards. Do not go on training the model.
 
-    model      the trained module that is called. Names of gradients are those without the wrappers DistributedDataParallel and
+    model      the trained module that is called. Gradients have their names in the module without DistributedDataParallel and
                torch.compile
     output     file to write; None: no file, only text()
     optimizer  optimizer or list of optimizers whose step() is also timed by itself
@@ -138,14 +138,14 @@ class Capture:
         self._handles, self._kept, self._timed, self._unaveraged = [], [], [], []
         self._replicas = []  # each DistributedDataParallel, with its _Unaveraged or None
         self._started = False
-        self._pending = None  # pass whose model was called and whose backward has not ended
+        self._pending = None  # pass whose forward has begun and whose backward has not ended
         self._running = False  # true during backward
         self._stepped, self._before = set(), set()  # ids of parameters stepped since the last backward began, and before
         self._sets = {}  # sets of such ids, each kept once
         self._updates, self._events = Updates(), 0
         self._cleared = False  # true if gradients were dropped since the last pass
         self._version = self._next_version = None  # parameters' version when the last backward began, and when this one began
-        self._gradients = None  # their version at the end of the last pass; None with an optimizer
+        self._gradients = None  # the gradients' version at the end of the last pass; None with an optimizer
         self._moved_at_end = False
         self._in_backward = False  # true if optimizers step within backward
         self._unseen = _Unseen()
@@ -281,7 +281,7 @@ class Capture:
         return sum(parameter._version for parameter in self.parameters.values())
 
     def _gradients_version(self) -> Optional[int]:
-        """Sum of the gradients' versions; None if an optimizer tells where steps end."""
+        """Sum of the gradients' versions; None if an optimizer marks the ends of steps."""
         if self._updates.has_optimizer:
             return None
         return sum(parameter.grad._version + 1 for parameter in self.parameters.values() if parameter.grad is not None)
@@ -350,7 +350,7 @@ class Capture:
         one.backward = self._clock.mark()
 
     def _on_ready(self, parameter: int) -> None:
-        if not self._running and self._pending is not None and not self._is_done():  # the loss has used the parameter itself
+        if not self._running and self._pending is not None and not self._is_done():  # the loss uses a parameter directly
             self._begin()
         if self._running:
             self._pending.ready[parameter] = self._clock.mark()
@@ -367,7 +367,7 @@ class Capture:
     def _on_end(self) -> None:
         self._running = False
         done = self._pending
-        if done is None or not done.reached:  # gradients of something else
+        if done is None or not done.reached:  # gradients of another model
             if done is not None:
                 done.ready = {}
             return
@@ -408,8 +408,8 @@ class Capture:
         self._tell()
 
     def _tell(self) -> None:
-        """Calls when_complete once all steps are measured. Within backward, it waits for the end, because the measurements of
-        when_complete cannot run before."""
+        """Calls when_complete once all steps are measured. Within backward, it waits for the end of the pass, because when_complete
+        measures by backward passes of its own."""
         if self.is_complete and not (self._told or self._running or _is_in_backward()):
             self._told = True
             self.when_complete()
@@ -622,7 +622,7 @@ class _TimedOptimizer:
     def undo(self) -> None:
         for name, ours in self.ours.items():
             if vars(self.optimizer).get(name) is not ours:
-                continue  # wrapped by others since
+                continue  # others have wrapped it since
             if name in self.before:
                 setattr(self.optimizer, name, self.before[name])
             else:
@@ -755,14 +755,14 @@ def _trained_parameters(model: torch.nn.Module) -> dict:
 
 def _averages(group: list) -> int:
     """Number of averages of gradients in a step: one at its end, and one after each earlier pass that a DistributedDataParallel
-    averages. Without DDP, one wherever parameters change between two passes."""
+    averages. Without DDP, one after each earlier pass after which parameters change."""
     return 1 + sum(one.moved or bool(one.stepped) if before.averaged is None else before.averaged
                    for before, one in zip(group, group[1:]))
 
 
 def _optimizer_line(steps: list) -> list:
-    """Line with the time from the last gradient to the next forward, or, without two steps, of the optimizer alone. Empty if both
-    are unknown."""
+    """Line with the time from the last gradient to the next forward, or of the optimizer alone if there is only one step. Empty if
+    both are unknown."""
     own = [step.optimizer for step in steps if step.optimizer is not None]
     between = [step.between for step in steps if step.between is not None]
     times = between or own
@@ -773,13 +773,13 @@ def _optimizer_line(steps: list) -> list:
 
 
 def _first_bucket_bytes(bucket_bytes: int) -> int:
-    """Size of DDP's first bucket. In versions of PyTorch in which bucket_cap_mb is 25 by default, not None, it is 1 MiB, whatever
-    bucket_cap_mb is."""
+    """Size of DDP's first bucket. It is 1 MiB, whatever bucket_cap_mb is, in versions of PyTorch where the default of bucket_cap_mb
+    is 25. In later versions the default is None."""
     default = inspect.signature(DistributedDataParallel.__init__).parameters["bucket_cap_mb"].default
     return bucket_bytes if default is None else dist._DEFAULT_FIRST_BUCKET_BYTES
 
 
-#: Largest number of backward passes before the first change of the parameters, for each step to measure.
+#: Number of backward passes, per step to measure, after which a capture ends if parameters have not changed.
 _MOST_MICRO_STEPS = 64
 #: Depth to which objects are searched for tensors.
 _DEPTH = 6

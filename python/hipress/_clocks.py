@@ -31,7 +31,7 @@ class HostClock:
     """Clock of the host. Seconds between marks exclude the time in which the thread waited for a core that others had: alone on
     the machine, it would not wait."""
 
-    on_cores = True  #: core_seconds() is known
+    on_cores = True  #: true, since the clock has core_seconds()
 
     def mark(self) -> HostMark:
         return HostMark()

@@ -17,7 +17,7 @@ _ALIGNMENT = 16
 
 
 def aligned(size: int) -> int:
-    """Size of a message in bytes, rounded up to the alignment of the next one."""
+    """Rounds the size of a message in bytes up to the alignment of messages."""
     return (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
 
 

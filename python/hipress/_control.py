@@ -1,7 +1,7 @@
 """Decisions of a job that plans itself: when ranks measure, plan, try, keep and watch. It uses no clocks, torch or messages.
 
-A *way* is a number: 0 averages as plain DDP does, others by a candidate's plan. The *kept* way averages all steps outside of
-trials. In a *trial*, blocks of steps alternate between the kept way and the *tried* way. A *report* has the measurements of a
+A *way* is a number: way 0 averages as plain DDP does, all others by a candidate's plan. The *kept* way averages all steps outside
+of trials. In a *trial*, blocks of steps alternate between the kept way and the *tried* way. A *report* has the measurements of a
 rank in a *window* of steps. Every rank has a Control and gives it the same reports in the same steps, so all ranks decide the
 same."""
 
@@ -16,13 +16,13 @@ PLAIN = 0
 #: 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom; _T_LATER for all larger ones.
 _T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 _T_LATER = 2.2
-#: Least standard deviation of the logarithms of ratios, as no measurement is better, and least gain that is worth a plan.
+#: Least standard deviation assumed for the logarithms of ratios, since no measurement is better; least gain that is worth a plan.
 _LEAST_SPREAD, _WORTH = 0.003, 0.005
 #: Sizes of a trial: steps of the tried way before the first block, least and most steps of a block, most pairs of blocks.
 OPENING, _LEAST_BLOCK, _MOST_BLOCK, MOST_PAIRS = 2, 3, 20, 8
-#: Durations of a block, of a window of watching, and between two checks for a plan, in seconds.
+#: Seconds of a block, of a window in which steps are watched, and between two checks whether a plan is ready.
 _BLOCK_S, _WINDOW_S, _LOOK_S = 0.1, 0.05, 0.25
-#: Least and most steps of a window of watching.
+#: Least and most steps of a window in which steps are watched.
 _LEAST_WINDOW, _MOST_WINDOW = 5, 100
 #: Slowdown above which a trial ends at once.
 _HOPELESS = 1.3
@@ -31,16 +31,16 @@ _HOPELESS = 1.3
 _LEARNED, _WIDTH, _SPREADS, OUTSIDE = 3, 0.1, 6.0, 2
 #: Least and largest factor by which measured gains correct later predictions.
 _LEAST_CORRECTION, _MOST_CORRECTION = 0.5, 2.0
-#: Factor by which computation or links must change to explain a change of the step time, and by which the first rank's computation
-#: must change for ready times to be captured anew where links have changed, too.
+#: Factor by which computation or links must change to explain a change of the step time. Factor by which the first rank's
+#: computation must change for ready times to be captured anew if links have changed, too.
 _EXPLAINS, _MOVED = 1.1, 1.25
-#: Factor and seconds by which the time of a short message must change for the links to be measured again, and factor by which their
-#: bandwidth must have changed then.
+#: Factor and seconds by which the time of a short message must change for the links to be measured again. The links' bandwidth
+#: explains the change if it has changed by the same factor.
 _FELT, _FELT_LEAST_S = 1.5, 0.0005
-#: Share of the time that short messages may take, all-reduces in a measurement of one (messages and a report), and factor by which
-#: one may come sooner than that share allows, once, if waits have become shorter.
+#: Share of the time that short messages may take; number of all-reduces that measure one (messages and a report); and factor by
+#: which one measurement may come sooner than that share allows, if waits have become shorter.
 _FELT_SHARE, _FELT_TIMES, _SOONER = 0.01, 4, 10
-#: Steps between two short messages, at most.
+#: Largest number of steps between two short messages.
 _MOST_APART = 1000
 
 
@@ -111,8 +111,8 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """Trial that has ended: the way, that beside which it was tried, the step, mean seconds of a step of both in the pairs of
-    blocks, the speedup, and true if the way was kept."""
+    """Trial that has ended: the tried way, the way that it was compared with, the step, both ways' mean seconds per step in the
+    pairs of blocks, the speedup, and true if the tried way was kept."""
 
     way: Candidate
     beside: str
@@ -143,8 +143,8 @@ class Verdict(enum.Enum):
 
 
 def judge(ratios: Sequence[float], most: int = MOST_PAIRS) -> Verdict:
-    """Verdict on a way by its speedup in each pair of blocks. It is faster if the mean of the speedups' logarithms exceeds its
-    noise, the half width of a 95 % interval, and the least gain that is worth a plan. It is not faster if the interval ends below
+    """Verdict on a way by its speedup in each pair of blocks. It is faster if the mean of the speedups' logarithms exceeds both its
+    noise (half the width of a 95 % interval) and the least gain that is worth a plan. It is not faster if the interval ends below
     that gain, if the way is far slower, or if it is undecided after `most` pairs."""
     logs = [math.log(ratio) for ratio in ratios]
     if not logs:
@@ -204,8 +204,8 @@ class Watch:
 
 def reasons_for(busy_before: Sequence[float], busy_now: Sequence[float], links_before: Optional[Links], links_now: Links,
                 numbers: Sequence[int], factor: float = _EXPLAINS) -> List[str]:
-    """Reasons for a changed step time: ranks that compute longer, computation of all ranks, links that have changed by more than a
-    factor. `numbers` are those of the ranks. Empty if nothing explains it."""
+    """Reasons for a changed step time: single ranks that compute longer, computation on all ranks, or links that have changed by
+    more than `factor`. `numbers` are the ranks' numbers. Empty if nothing explains it."""
     reasons = []
     ratios = [now / before if before > 0 else 1.0 for before, now in zip(busy_before, busy_now)]
     slower = [number for number, ratio in zip(numbers, ratios) if ratio > _EXPLAINS]
@@ -238,9 +238,9 @@ def _ms(seconds: float) -> str:
 
 
 class Control:
-    """State of a job that plans itself. Calls before every step, in order: hear() if reports were due before the previous step,
-    the acts that it returned, way_of(), is_due(). `lines` are the events so far, each with its step. `trials` are the trials that
-    have ended. If `profiles`, rank 0 measures its machine's kernels first."""
+    """State of a job that plans itself. Before every step, the job calls hear() if reports were due before the previous step,
+    performs the acts that it returns, and calls way_of() and is_due(). `lines` are the events so far, each with its step. `trials`
+    are the trials that have ended. If `profiles`, rank 0 measures its machine's kernels first."""
 
     def __init__(self, pace: Pace = Pace(), numbers: Sequence[int] = (0, 1), profiles: bool = False) -> None:
         self.pace, self._numbers = pace, list(numbers)
@@ -265,7 +265,7 @@ class Control:
         self._planned_at = 0  # step of the last plan
         self._window = (0, 1) if profiles else (pace.warmup, pace.warmup + pace.measured)
         self._planned_again = False  # true if links have changed during planning, which began anew then
-        self._feels_at = self._feels_sooner_at = 0  # steps of the next short message, and if waits have become shorter
+        self._feels_at = self._feels_sooner_at = 0  # step of the next short message, and its step if waits have become shorter
         self._slower = 0  # consecutive short messages that took longer
         if profiles:
             self.say(0, "profiling this machine's kernels, once; plain DDP averages meanwhile")
@@ -277,7 +277,7 @@ class Control:
 
     @property
     def reported(self) -> int:
-        """Way of whose steps the next report is."""
+        """Way whose steps the next report measures."""
         return PLAIN if self.phase is Phase.MEASURE else self.kept
 
     def is_due(self, step: int) -> bool:
@@ -300,7 +300,7 @@ class Control:
         if self.phase is Phase.MEASURE:
             self._watch = Watch([kept_s], [busy_s]) if self.kept == PLAIN else Watch()
             return self._measured(step, kept_s)
-        if self.phase in (Phase.PROFILE, Phase.PLAN):  # not watched: both use the cores, too
+        if self.phase in (Phase.PROFILE, Phase.PLAN):  # no watching, since both use the cores, too
             if self.phase is Phase.PROFILE:
                 self.step_s = kept_s
             if reports[0].ready:
@@ -327,8 +327,8 @@ class Control:
         return self._measure(step, self.pace.measured)
 
     def felt(self, step: int, short_s: float) -> List[Act]:
-        """Takes the time of a short message in seconds. Returns the ranks' next acts: they measure the links if it is shorter than
-        before, or longer for the second time, and, after planning, if it is one of these for the first time."""
+        """Takes the time of a short message in seconds. Returns the ranks' next acts. They measure the links if it is much shorter
+        than before, or much longer for the second time in a row. After planning, the first such message is enough."""
         assert self.links is not None
         before_s, apart_s = self.links.short_s, _FELT_TIMES * short_s / _FELT_SHARE
         apart = _clamped(apart_s / self.step_s if self.step_s > 0 else _MOST_APART, 1, _MOST_APART)
@@ -487,7 +487,7 @@ class Control:
         return self._try_next(step)
 
     def _correct(self, way: Candidate, times: float) -> None:
-        """Corrects later predictions of these algorithms by the speedup `times` that was measured over plain DDP."""
+        """Corrects later predictions for the way's algorithms by its measured speedup over plain DDP, `times`."""
         self._corrections[way.algorithms] = min(max(times / way.gain, _LEAST_CORRECTION), _MOST_CORRECTION)
 
     def _is_worth_trying(self, way: Candidate) -> bool:
@@ -515,7 +515,7 @@ class Control:
         return _clamped(_WINDOW_S / self.step_s if self.step_s > 0 else 10.0, _LEAST_WINDOW, _MOST_WINDOW)
 
     def _has_changed(self, step: int, kept_s: float, busy_s: List[float]) -> bool:
-        """True if the step time of the kept way has changed for long, and the last plan is old enough."""
+        """True if the step time of the kept way has changed lastingly, and the last plan is old enough."""
         if kept_s <= 0:
             return False
         usual_s, usual_busy = self._watch.usual_s, self._watch.busy_s

@@ -1,4 +1,4 @@
-"""The communication hook of DistributedDataParallel."""
+"""Communication hook that averages the gradients of a DistributedDataParallel by a plan."""
 
 import contextlib
 import ctypes
@@ -52,7 +52,7 @@ def hook_of(ddp: torch.nn.Module) -> "Hook":
 
 
 def former_of(ddp: DistributedDataParallel) -> Optional["Hook"]:
-    """Returns the closed hook that a model had, or None. Raises InvalidRequest for a model that cannot have another."""
+    """Returns the closed hook that a model had, or None. Raises InvalidRequest for a model that cannot have another hook."""
     former = _hooks.get(ddp)
     if former is not None and not former._closed and former.failure is None:
         raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook: close() that one first")
@@ -85,8 +85,8 @@ def attach_ddp(ddp: torch.nn.Module, plan: str, **options: Any) -> "Hook":
 
 
 def synchronise(state: "Hook", bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Communication hook that averages a bucket, for DDP.register_comm_hook and for hooks that call others. Returns a Future of
-    the mean, with shape and dtype of the bucket's buffer. It completes after all buckets of the step were submitted.
+    """Communication hook that averages a bucket, for DDP.register_comm_hook and for hooks that call other hooks. Returns a Future
+    of the mean, with shape and dtype of the bucket's buffer. It completes after all buckets of the step were submitted.
 
     Raises RankLost if another rank fails, InvalidRequest for a bucket that cannot be averaged, and Error for other failures.
     (PyTorch finds `bucket` by its name, and checks these annotations.)"""
@@ -212,7 +212,7 @@ def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters
 
 
 def _warn_of_hooked_parameters(parameters: _Parameters) -> None:
-    """Warns of parameters with hooks within backward: an optimizer that steps there has this rank's own gradient."""
+    """Warns of parameters with hooks within backward: an optimizer that steps there uses this rank's own gradient, not the mean."""
     count = _trained.hooked(parameters.values())
     if count > 0:
         warn(f"{count} of {len(parameters)} parameters have hooks that run when their gradient is accumulated "
@@ -221,7 +221,7 @@ def _warn_of_hooked_parameters(parameters: _Parameters) -> None:
 
 
 def _parameters_of(ddp: DistributedDataParallel) -> _Parameters:
-    """Parameters that DDP synchronises by name, in the order of the module. Raises InvalidRequest for a dtype or sparse gradients
+    """Parameters, by name, that DDP synchronises, in the order of the module. Raises InvalidRequest for a dtype or sparse gradients
     that are not supported."""
     ignored = getattr(ddp, "parameters_to_ignore", ())
     parameters = {name: parameter for name, parameter in ddp.module.named_parameters()
@@ -269,8 +269,8 @@ def _device_of(parameters: _Parameters) -> int:
 
 
 def _said_by(plan: str, key: str, otherwise: str) -> str:
-    """Value of a key at a plan file's top level, if on one line; `otherwise` if `plan` is no file, or lacks the key. Raises
-    InvalidRequest if the file cannot be read."""
+    """Value of a key at the top level of a plan file, if the value is on the key's line; `otherwise` if `plan` is not a file or
+    lacks the key. Raises InvalidRequest if the file cannot be read."""
     if not plan.endswith((".yaml", ".yml")):
         return otherwise
     try:
@@ -343,7 +343,7 @@ def saved_state(engine: Engine) -> torch.Tensor:
 
 
 def restore_state(engine: Engine, state: torch.Tensor) -> None:
-    """Restores what saved_state() returned. Raises InvalidRequest for anything else; nothing has changed then."""
+    """Restores what saved_state() returned. Raises InvalidRequest for anything else, and changes nothing then."""
     _states.restore(state, engine.load_state)
 
 
@@ -391,7 +391,7 @@ class Hook:
     Arguments and errors are those of attach(). Every rank makes it before the first step, and ranks meet in the constructor. A
     hook that is made after the first was closed needs no registration: the registered one hands buckets on to it."""
 
-    registered = False  #: true if DDP calls it, or a former hook of this model that hands buckets on
+    registered = False  #: true if DDP calls this hook, or a former one that hands buckets on to it
 
     def __init__(self, ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
                  model: Optional[_Path] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
@@ -464,7 +464,7 @@ class Hook:
         self._device = device
         self._layouts: Dict[Any, _Layout] = {}
         self._pending: List[Any] = []
-        self._watched: List[Any] = []  #: parameters of the current step, with their gradients before it
+        self._watched: List[Any] = []  #: parameters of the current step, each with its gradient before the step
         self._failure: Optional[Error] = None
         self._closed = self._compresses = False
         self._plan = ""
@@ -658,8 +658,8 @@ class Hook:
                                        if one.grad is not None})
 
     def report(self, path: Optional[_Path] = None) -> str:
-        """Text for users that says how gradients are averaged. Without a plan, attach() returns a hook that also writes a page to
-        `path`. Raises InvalidRequest for a path."""
+        """Text for users that says how gradients are averaged. Raises InvalidRequest for a path: only the hook that attach()
+        returns without a plan writes a page."""
         if path is not None:
             raise InvalidRequest("there is a page of jobs that plan themselves: leave the path out, or attach without a plan")
         return f"gradients are averaged between {self._job.ranks} ranks by the plan {self._plan}"
@@ -695,7 +695,7 @@ class Hook:
         restore_state(self.engine, state["state"])
 
     def close(self) -> None:
-        """Leaves the job and ends all threads. Later steps are averaged by the hook that attach() makes anew, or else by the
+        """Leaves the job and ends all threads. Later steps are averaged by the hook that a further attach() makes, or else by the
         process group, as without a hook. After a failure, they still raise it. Calls after the first have no effect."""
         self._closed = True
         self._pending, self._watched = [], []

@@ -86,7 +86,7 @@ def check(status: int, numbers: Numbers = Numbers(())) -> None:
 
 
 def _described(gradients: Sequence[Gradient]) -> Tuple[Any, Any]:
-    """Returns a C array of the gradients, and their shapes, which must live as long."""
+    """Returns a C array of the gradients, and their shapes, which must live as long as it does."""
     shapes = [(ctypes.c_int64 * len(one.shape))(*one.shape) for one in gradients]
     array = (CGradient * len(gradients))()
     for place, one, shape in zip(array, gradients, shapes):
@@ -130,7 +130,7 @@ class Engine:
         self._submitted = 0
         # Runs at the end of the interpreter, too: the engine's threads must not outlive it, and the other ranks expect a goodbye.
         self._finalizer = weakref.finalize(self, Engine._close, handle, self._works, os.getpid())
-        # Processes that multiprocessing has forked end without the interpreter's handlers.
+        # Processes that multiprocessing has forked end without the interpreter's exit handlers.
         multiprocessing.util.Finalize(self, self._finalizer, exitpriority=0)
 
     def _check(self, status: int) -> None:
@@ -150,7 +150,7 @@ class Engine:
 
     def submit(self, count: int, numbers: Any, tensors: Any) -> None:
         """Submits `count` gradients, given by C arrays of their numbers and of CTensors. Their memory is lent until wait() has
-        returned. Raises InvalidRequest if more gradients would be submitted and not waited for than there are in a job."""
+        returned. Raises InvalidRequest if more gradients would be submitted before a wait() than the job has."""
         if self._submitted + count > len(self.gradients):
             raise InvalidRequest(f"{self._submitted + count} gradients are submitted and not waited for; there are "
                                  f"{len(self.gradients)}: an iteration before this one was not completed")
@@ -166,7 +166,7 @@ class Engine:
 
     def begin(self, first: int, tensors: Any) -> None:
         """Submits a C array of CTensors: the gradients `first`, `first` + 1, and so on. end() waits for them. It is for callers
-        that have several ranges of gradients under way, and do not call submit()."""
+        that average several ranges of gradients at a time, and do not call submit()."""
         numbers = (ctypes.c_uint32 * len(tensors))(*range(first, first + len(tensors)))
         self._check(library().hipress_submit_many(self._opened, len(tensors), numbers, tensors, self._works_from(first)))
 
@@ -226,8 +226,8 @@ class Engine:
         self._check(library().hipress_save_state(self._opened, path.encode()))
 
     def load_state(self, path: str) -> None:
-        """Restores the state that save_state() wrote. Later means are bit-identical to those of that engine. Raises
-        InvalidRequest if the file does not match; the state stays as it is then."""
+        """Restores the state that save_state() wrote. Later means are bit-identical to those of the saving engine. Raises
+        InvalidRequest if the file does not match, and changes nothing then."""
         self._check(library().hipress_load_state(self._opened, path.encode()))
 
     def abort(self, reason: str) -> None:

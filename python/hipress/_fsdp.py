@@ -1,4 +1,4 @@
-"""FSDP2: models that fully_shard() divides gather parameters and reduce gradients by a plan."""
+"""FSDP2: gathers of parameters and reductions of gradients by a plan, in models that fully_shard() has divided."""
 
 import ctypes
 import functools
@@ -21,7 +21,7 @@ from hipress._shards import Gather, Messages, Reduction, Unit
 _Path = Union[str, "os.PathLike[str]"]
 #: Parts that wrappers add to parameters' names.
 _WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_fpw_module")
-#: Largest number of gathers or reductions.
+#: Largest number of gathers or reductions in a state.
 _MOST_COUNT = (1 << 63) - 1
 #: Hooks by the model that they are attached to.
 _hooks: "weakref.WeakKeyDictionary[torch.nn.Module, ShardedHook]" = weakref.WeakKeyDictionary()
@@ -82,7 +82,7 @@ def _said(name: str, decided: Tuple[Optional[str], Optional[str]]) -> str:
 
 
 def _planned_anew(units: Sequence[Unit]) -> str:
-    """Remedy: the way to plan one decision for each of these groups."""
+    """Remedy for messages: how to plan with one decision for each of these groups."""
     patterns = dict.fromkeys(".".join("*" if part.isdigit() else part for part in unit.name.split("."))
                              for unit in units if unit.name)
     if not patterns:
@@ -218,7 +218,7 @@ def _set_communicators(hook: "ShardedHook", plan: Plan, model: Any, meshes: Sequ
 
 def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
     """Raises InvalidRequest unless FSDP2 gathers as many layers ahead as planned. By default FSDP2 gathers one layer ahead; it
-    gathers more only where it was told which layers."""
+    gathers more only if it was told which ones."""
     state = _state_of(module)
     ahead = max(1, *(len(getattr(state, name, ())) for name in ("_states_to_forward_prefetch", "_states_to_backward_prefetch")))
     if plan.in_flight < 2:
@@ -255,8 +255,8 @@ class ShardedHook:
 
     def decide(self, read: Callable[[], Optional[Plan]]) -> Optional[Plan]:
         """Takes over the plan's decision for each unit, and makes the process groups that it needs. `read` reads the plan (None:
-        nothing to decide) and checks it against the model. An error on one rank is raised on all ranks that have a shard or a
-        copy of the model. Raises InvalidRequest if these were given different plans, seeds or units."""
+        nothing to decide) and checks it against the model. An error on one rank is raised on all ranks that have a shard or a copy
+        of the model. Raises InvalidRequest if these ranks have different plans, seeds or units."""
         plan: Optional[Plan] = None
         failure: Optional[Exception] = None
         try:
@@ -310,17 +310,17 @@ class ShardedHook:
             self.ends(made)
 
     def undone_by(self, undo: Callable[[], object]) -> None:
-        """Registers a function for close() to call."""
+        """Makes close() call a function."""
         self._undo.append(undo)
 
     def ends(self, group: Any) -> None:
-        """Registers a process group that was made for the plan for close() to end, and waits until all its ranks are connected: if
-        one closed at once, the others would wait for it."""
+        """Makes close() end a process group that was made for the plan. Waits until all its ranks are connected: if one closed
+        earlier, the others would wait for it."""
         self.undone_by(functools.partial(_end_group, group))
         dist.barrier(group=group)
 
     def restores(self, owner: Any, attribute: str) -> None:
-        """Registers an attribute of the owner for close() to restore to its present value."""
+        """Makes close() restore an attribute of the owner to its current value."""
         self.undone_by(functools.partial(setattr, owner, attribute, getattr(owner, attribute)))
 
     def discard(self) -> None:
@@ -456,8 +456,8 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
 
 
 def _expect_all(hook: ShardedHook, model: torch.nn.Module, unit: Unit, group: Any) -> None:
-    """Gives the unit the number of elements in a reduction of all its trained parameters, and in every step the parameters that
-    FSDP2 leaves out because they have no gradient."""
+    """Gives the unit the number of elements in a reduction of all its trained parameters. Also gives it, in every step, the names
+    of parameters that FSDP2 leaves out because they have no gradient."""
     trained = {id(one): name for one, (name, _, is_trained) in zip(group.fsdp_params, _parameters_of(model, group)) if is_trained}
     padded = sum(one.padded_sharded_param_size.numel() for one in group.fsdp_params if id(one) in trained)
     unit.reduced = padded * _sizes_of(group)[0]

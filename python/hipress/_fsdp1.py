@@ -92,7 +92,7 @@ def _check(plan: Plan, units: Sequence[Unit], modules: Sequence[Tuple[str, Any]]
 
 
 def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:
-    """Registers a plan's reductions as the hook of a FullyShardedDataParallel. Every rank calls it, before the first step.
+    """Registers a plan's reductions as the hook of a FullyShardedDataParallel. Every rank calls it, before the first step. Raises
     InvalidRequest for a model or plan that cannot be attached."""
     modules = list(_wrapped(model))
     if not modules or not hasattr(model, "_comm_hook") or not model.check_is_root():

@@ -1,4 +1,4 @@
-"""Ranks meet: what each asks for, whether all ask for the same, and the engine that they make together."""
+"""Meeting of ranks: each says which job it asks for; if all ask for the same, they make an engine together."""
 
 import contextlib
 import ctypes
@@ -57,7 +57,7 @@ def _own_address() -> str:
 @dataclasses.dataclass
 class Wish:
     """Job that a rank asks for. `same` has the arguments that must be equal on all ranks, such as plan, topology and timeout.
-    `plan` is the engine's plan, if it is not that in `same`. `device` is a CUDA ordinal, or -1 for the host."""
+    `plan` is the engine's plan if it differs from the one in `same`. `device` is a CUDA ordinal, or -1 for the host."""
 
     gradients: List[Gradient]
     device: int
@@ -68,8 +68,8 @@ class Wish:
     group_bytes: int = GROUP_BYTES
 
     def card(self) -> Dict[str, Any]:
-        """Returns the part of the wish that other ranks are told."""
-        library()  # raises an error, which other ranks are told, if it is missing
+        """Returns the part of the wish that the other ranks get."""
+        library()  # if it is missing, raises an error that the other ranks get, too
         described = [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in self.gradients]
         return {"machine": machine(), "same": {**self.same, "gradients": described}}
 

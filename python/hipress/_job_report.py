@@ -1,4 +1,4 @@
-"""Report of a job as an HTML page: that of the planner, with a section of measurements before the others."""
+"""Report of a job as an HTML page: the planner's page, with a section of measurements before its other sections."""
 
 import html
 from typing import Iterable, List, Sequence
@@ -6,7 +6,7 @@ from typing import Iterable, List, Sequence
 from hipress._control import Trial
 from hipress._results import duration
 
-#: Place in the planner's page before which the section comes.
+#: Text in the planner's page before which the section is inserted.
 _BEFORE = '<section id="comparison">'
 #: Page of a job for which no plan was made.
 _EMPTY = f"""<!doctype html>

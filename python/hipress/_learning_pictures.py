@@ -29,8 +29,8 @@ def _title(document: Mapping[str, Any], what: str) -> str:
 
 def losses_in_time(documents: Mapping[str, Mapping[str, Any]], title: str = "") -> Picture:
     """Draws DDP's training loss in the pilot over the seconds in which each plan is predicted to reach it. The 10–90 % band covers
-    the time of a step and the number of steps. Lines are the plan of each document, by the document's name, and the plans of
-    PyTorch from the first document. Raises PictureError for a document without a pilot's answer."""
+    the time of a step and the number of steps. There is a line for the plan of each document, named after the document, and for
+    PyTorch's plans in the first document. Raises PictureError for a document without a pilot's answer."""
     for name, document in documents.items():
         if not (document.get("learning") or {}).get("loss"):
             raise PictureError(f"{name} has no losses: give what hipress-plan --pilot pilot.yaml --json prints, of a pilot that "

@@ -97,7 +97,7 @@ class CDecode(ctypes.Structure):
 
 
 class Gradient:
-    """Gradient that every rank submits once per iteration. `name` is that of plans, `shape` begins with the outermost dimension
+    """Gradient that every rank submits once per iteration. `name` is its name in plans, `shape` begins with the outermost dimension
     (empty: a scalar), `type` is FLOAT32, FLOAT16 or BFLOAT16, and `ready_s` is the ready time in seconds (0: unknown)."""
 
     __slots__ = ("name", "ready_s", "shape", "type")
@@ -156,8 +156,8 @@ _FUNCTIONS = {
 
 
 def library_path() -> pathlib.Path:
-    """Path of the library that this package loads: HIPRESS_LIBRARY if set, else the one installed with the package. LibraryError
-    if the file does not exist."""
+    """Path of the library that this package loads: HIPRESS_LIBRARY if set, else the one installed with the package. Raises
+    LibraryError if the file does not exist."""
     named = os.environ.get(LIBRARY_VARIABLE)
     if named:
         if not pathlib.Path(named).is_file():
@@ -177,7 +177,7 @@ def library_path() -> pathlib.Path:
                        f"`pip install .` or `cmake --install`, or set {LIBRARY_VARIABLE} to the one of your build")
 
 
-#: Libraries that a wheel brings for machines that lack them: folder, and names in loading order. The machine's own take
+#: Libraries that a wheel brings for machines that lack them: folder, and names in loading order. The machine's own copies take
 #: precedence: its C++ library fits its C library and Python's other modules, and its libibverbs fits its adapters.
 _SPARES = (("gcc", ("libgcc_s.so.1", "libstdc++.so.6")), ("ibverbs", ("libnl-3.so.200", "libnl-route-3.so.200", "libibverbs.so.1")))
 

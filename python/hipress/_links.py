@@ -1,5 +1,5 @@
-"""Engine between the ranks of a job that plans itself, beside the one that averages gradients. It carries reports, measures the
-links by bursts and short messages, and finds a lost rank within seconds."""
+"""Second engine of a job that plans itself, beside the one that averages gradients. It exchanges reports, measures the links by
+bursts and short messages, and finds a lost rank within seconds."""
 
 import dataclasses
 import time
@@ -15,14 +15,14 @@ from hipress._library import CTensor, Gradient
 
 #: Number of values in a report.
 _FIELDS = 4
-#: Numbers of the engine's gradients: reports, and messages, with their elements per rank.
+#: Numbers of the engine's gradients (reports, and messages of four sizes), and the messages' elements per rank.
 _REPORTS, _SMALL, _SHORT, _MEDIUM, _LARGE = range(5)
 _ELEMENTS = {_SMALL: 64, _SHORT: 1 << 15, _MEDIUM: 1 << 17, _LARGE: 1 << 20}
 #: All-reduces of each message in a measurement; the first is a warm-up.
 _TIMES = {_SMALL: 6, _SHORT: 3, _MEDIUM: 4, _LARGE: 4}
-#: Time of the medium message, in seconds, below which the large one is measured in a burst, and up to which it is a short message.
+#: Seconds of the medium message below which a burst also measures the large one, and up to which it serves as the short message.
 _FAST_S, _SHORT_S = 0.02, 0.004
-#: Least share of a message's time that its bytes take.
+#: Least share of a message's time that is attributed to its bytes.
 _LEAST_SHARE = 0.02
 #: Longest search for a lost rank, in seconds.
 _FOUND_S = 10.0
@@ -87,19 +87,19 @@ class LinkEngine:
         between_s = large_s - (small_s if first == _SMALL else medium_s)
         hops, ranks = 2 * (self.job.ranks - 1), self.job.ranks
         bytes_between = 4 * (self._memory[second].numel() - self._memory[first].numel())
-        # A machine that is busy may take longer for the smaller message.
+        # A busy machine may take longer for the smaller message.
         links = Links(hops * bytes_between / (ranks * max(between_s, _LEAST_SHARE * large_s)), small_s / hops)
         return dataclasses.replace(links, short_s=self.feel(links))
 
     def feel(self, links: Links) -> float:
-        """Returns the time of an all-reduce of a short message in seconds. It is of the size that suits these links, so later
-        times are comparable to links.short_s. All ranks call it together, and get the same result."""
+        """Returns the time of an all-reduce of a short message in seconds. Its size depends on these links only, so later times are
+        comparable to links.short_s. All ranks call it together, and get the same result."""
         hops = 2 * (self.job.ranks - 1)
         medium_s = hops * (links.latency_s + 4 * _ELEMENTS[_MEDIUM] / links.bandwidth)
         return self._shared([self._time(_MEDIUM if medium_s <= _SHORT_S else _SHORT)])[0]
 
     def _shared(self, values: Sequence[float]) -> List[float]:
-        """Returns the mean of the first value over all ranks, as a list of one."""
+        """Returns a list of one: the mean of the first value over all ranks."""
         self.post(Report(values[0], 0.0, 0.0, 0.0))
         reports = self.collect()
         return [sum(report.kept_s for report in reports) / len(reports)]

@@ -46,7 +46,7 @@ class _Fragment:
         self.begun = 0  #: step at whose end it was last sent
         self.means: Optional[List[torch.Tensor]] = None
         self.arrived = False  #: true once `means` holds the means
-        self.event: Any = None  #: CUDA event after the differences, which the engine polls; None on a host
+        self.event: Any = None  #: CUDA event that follows the differences, which the engine polls; None on the host
 
     def differences(self) -> List[torch.Tensor]:
         """Outer weights minus this rank's, in fp32: the outer optimizer's gradient before averaging."""
@@ -59,8 +59,8 @@ class _Fragment:
 
 
 class _StepHook:
-    """Calls `then` after each step() of an optimizer, by PyTorch's own hook. PyTorch before 2.0 has none; there it wraps the method
-    of this optimizer, which learning-rate schedulers may wrap in turn."""
+    """Calls `then` after each step() of an optimizer, by PyTorch's own hook. For PyTorch before 2.0, which has none, wraps the
+    optimizer's method; learning-rate schedulers may wrap it in turn."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, then: Callable[[], None]) -> None:
         self._then: Optional[Callable[[], None]] = then
@@ -92,7 +92,7 @@ class _StepHook:
 
 
 class _Steps:
-    """Calls `then` after each step. A step is over when every optimizer has taken one since the step before."""
+    """Calls `then` after each step. A step is over when every optimizer has taken one since the previous step."""
 
     def __init__(self, optimizers: Sequence[torch.optim.Optimizer], then: Callable[[], None]) -> None:
         self._count, self._then = len(optimizers), then
@@ -129,18 +129,20 @@ class LocalUpdates:
     plan             compression of the differences: a file of hipress-plan, or none, all, or an algorithm such as int4block
     schedule         local(steps=H, fragments=P, every=E, pattern=strided, overlap=T): each of P fragments of the model is averaged
                      once in H steps, one every E steps (default H / P, rounded down), while training continues for T steps; None:
-                     the plan file's, or local(steps=100). A plan for a different schedule is refused alpha            share, from 0
-                     to 1, of its own weights that a rank keeps when a fragment's mean arrives; None: 0 without an overlap, and 0.5
-                     with one algorithm        codec for plan entries that are compressed but name none topology         ring, ps,
-                     allreduce or allgather; default: the plan file's, or ring timeout          seconds without progress after which
-                     the job fails; default: that of the process group. A rank that comes to a fragment's turn later than others by
-                     this time counts as lost silence          seconds without a sign of life after which a rank has failed;
-                     default: as for hipress.attach seed             seed of random draws rendezvous       meeting point of ranks:
-                     file:///shared/folder or redis://host:port; default: PyTorch's own key-value store network          network
-                     interface or address to use; default: as for hipress.attach process_group    process group of the ranks that
-                     train the model; None: all ranks log_every        steps between two lines of rank 0 in the logger hipress, at
-                     level INFO, with the residuals' share of the differences (statistics()); a line waits until no fragment is
-                     being averaged; 0: no lines
+                     the plan file's, or local(steps=100). A plan for a different schedule is refused
+    alpha            share, from 0 to 1, of its own weights that a rank keeps when a fragment's mean arrives; None: 0 without an
+                     overlap, and 0.5 with one
+    algorithm        codec for plan entries that are compressed but name none
+    topology         ring, ps, allreduce or allgather; default: the plan file's, or ring
+    timeout          seconds without progress after which the job fails; default: that of the process group. A rank that
+                     reaches a fragment's turn this much later than others counts as lost
+    silence          seconds without a heartbeat after which a rank counts as lost; default: as for hipress.attach
+    seed             seed of random draws
+    rendezvous       meeting point of the ranks: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
+    network          network interface or address to use; default: as for hipress.attach
+    process_group    process group of the ranks that train the model; None: all ranks
+    log_every        steps between two lines of rank 0 in the logger hipress, at level INFO, with the ratios of residuals to
+                     differences (statistics()). A line waits until no fragment is being averaged. 0: no lines
 
     Raises InvalidRequest for models, optimizers and arguments that local updates cannot train, RankLost if another rank fails, and
     Error for any other failure. step() raises the last two if a fragment is sent or awaited at its end. A `with` block ends with

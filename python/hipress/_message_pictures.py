@@ -53,9 +53,9 @@ def times_of_broadcasts(size: int, algorithm: str, members: Mapping[str, Any]) -
 
 
 def break_even(sizes: Sequence[float], first: Sequence[float], second: Sequence[float]) -> Optional[float]:
-    """Size above which the first takes less time for good, between two sizes on a logarithmic scale. It is the least size if the
-    first always takes less time, and None if it does not at the largest size. Infinite times are unknown, but longer than the
-    other's."""
+    """Size from which the `first` times stay shorter, interpolated between two sizes on a logarithmic scale. It is the least size
+    if they are always shorter, and None if they are not at the largest size. An infinite time is unknown, but longer than the other
+    one."""
     faster = [a < b for a, b in zip(first, second)]
     if not faster[-1]:
         return None
@@ -94,7 +94,7 @@ def broadcasts(members: Mapping[str, Any], title: str = "") -> Picture:
     figure, axes = _panel(title or f"{asked['nnodes']} nodes, {asked['profile']}: each with its best chunk count",
                           "MB that are broadcast", "time, in units of what one link takes")
     codecs = sorted({codec for _, codec in lines}, key=lambda codec: (codec != "none", codec))
-    unit = lines["chain", "none"][-1] / SIZES[-1]  # time per byte of the longest raw chain, nearly 1/B
+    unit = lines["chain", "none"][-1] / SIZES[-1]  # time per byte of a raw chain with the largest tensor, nearly 1/B
     for (topology, codec), times in lines.items():
         axes.plot([size / 1e6 for size in SIZES], [time / (unit * size) for time, size in zip(times, SIZES)],  # inf: a gap
                   color=TOPOLOGIES[topology], linestyle=("-", "--", ":", "-.")[codecs.index(codec) % 4],

@@ -1,4 +1,4 @@
-"""Model YAMLs (docs/models.md). Measurements write them; the library reads them, as for every tool."""
+"""Model YAMLs (docs/models.md). Measurements write them; the library, and so every tool, reads them."""
 
 import ctypes
 import os
@@ -38,8 +38,8 @@ def require_writable(path, *inputs: str) -> None:
 
 def ready_times(path) -> dict:
     """Ready time of each gradient by name, in seconds after the start of backward, in the file's order. Gradients of a bucket are
-    ready with the last of them. InvalidRequest, a ValueError, with file and line if the file is no model; hipress.Error if it
-    cannot be read."""
+    ready with the last of them. Raises InvalidRequest, a ValueError, with file and line if the file is not a model, and
+    hipress.Error if it cannot be read."""
     from . import _engine
     library = _library.library()
     model, count = ctypes.c_void_p(), ctypes.c_size_t()

@@ -12,7 +12,7 @@ from typing import Iterator, NoReturn, Optional, Tuple, Union
 _Path = Union[str, "os.PathLike[str]"]
 
 MOST_LINKS = 40  # Linux's own limit
-#: Time that a pipe's reader has to open it, in seconds.
+#: Longest wait for a reader to open a pipe, in seconds.
 PATIENCE_S = 10.0
 
 
@@ -92,7 +92,7 @@ def without_links(path: _Path) -> Tuple[str, Optional[os.stat_result]]:
 
 
 def _target(path: _Path) -> Tuple[str, Optional[os.stat_result]]:
-    """Target of writing to `path`, a new file, an old one, a device or a pipe, and its status (None for a new file)."""
+    """Finds the target of writing to `path`: a file, a device or a pipe. Returns its path and status (None for a new file)."""
     target, old = without_links(path)
     folder, name = os.path.split(target)
     if not name or old is not None and stat.S_ISDIR(old.st_mode):

@@ -17,9 +17,9 @@ class Pass:
         self.touched = False  #: true if gradients were changed since the previous pass, for example clipped or zeroed
         self.averaged: Optional[bool] = None  #: true if DistributedDataParallel averages it, false in no_sync(); None without DDP
         self.beside_copy = False  #: true if a copy runs beside the pass, to measure its memory traffic
-        self.watches: List[Any] = []  #: weak references: they live as long as the graphs of the calls
+        self.watches: List[Any] = []  #: weak references to hooks, which live as long as the graphs of the calls
         self.backward: Any = None
-        self.reached = False  #: true once backward has come to the output of the model
+        self.reached = False  #: true once backward has reached the output of the model
         self.ready: Dict[int, Any] = {}
         self.waits: List[Tuple[Any, Any]] = []  #: begin and end of each wait for other ranks within backward
         self.waits_before: Dict[int, int] = {}  #: number of waits that were over when a gradient was ready
@@ -49,7 +49,7 @@ class Updates:
         self._ended = self._moves = 0
 
     def ends(self, stepped: AbstractSet[int], moved: bool) -> bool:
-        """True if a step is over when this was stepped between two passes or, without optimizers, when parameters moved."""
+        """True if a step ends between two passes: these parameters were stepped or, without optimizers, some have moved."""
         if not stepped:
             return moved and not self._all
         return self._covered | stepped >= self._all
@@ -103,8 +103,8 @@ def _ends(passes: List[Pass], at_end: FrozenSet[int], moved_at_end: bool) -> Lis
 
 
 def _all_stepped(stepped: List[FrozenSet[int]]) -> List[bool]:
-    """True for each place at which every optimizer that is active there has taken its step. An optimizer that begins late or ends
-    early is active for no longer than its longest time between two steps before the first and after the last."""
+    """True for each place at which every active optimizer has taken its step. An optimizer is active from its first step to its
+    last, and for its longest time between two steps before and after these."""
     places: Dict[FrozenSet[int], List[int]] = {}
     for place, names in enumerate(stepped):
         if names:

@@ -21,7 +21,7 @@ class Kind:
     help: str
     of_sweep: Optional[Callable[[Rows, str], Picture]] = None  #: rows of a sweep's CSV, values as texts
     of_tables: Optional[Callable[[Tables, str], Picture]] = None  #: rows of other CSVs by the file's name
-    #: Columns that these tables have, and what reads their fields.
+    #: Columns that these tables must have, and the functions that read their fields.
     columns: Mapping[str, Callable[[str], Any]] = dataclasses.field(default_factory=dict)
     of_documents: Optional[Callable[[Documents, str], Picture]] = None  #: JSON documents by name
     of_request: Optional[Callable[[Mapping[str, Any], str], Picture]] = None  #: members of the request that is answered

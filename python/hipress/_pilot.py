@@ -282,8 +282,8 @@ class Pilot:
         return next((row for row in self._document["plans"] if (row["plan"], row["seed"]) == (plan, seed)), None)
 
     def _repeat(self, again: List[float]) -> Row:
-        """Compares two runs of `none`: row with the number of steps and the largest relative difference of the losses. Raises
-        InvalidRequest if it is more than rounding."""
+        """Compares two runs of `none`. Returns a row with the number of steps and the largest relative difference of the losses.
+        Raises InvalidRequest if rounding does not explain it."""
         first = self._losses(DDP, 1)["loss"]
         apart = [abs(one - other) / max(abs(one), abs(other), 1e-30) for one, other in zip(first, again)]
         if max(apart) > _REPEATED_WITHIN:

@@ -1,4 +1,4 @@
-"""File of a pilot: YAML whose rows are JSON objects, one a line (docs/learning.md lists the keys)."""
+"""File of a pilot: YAML whose rows are JSON objects, one per line (docs/learning.md lists the keys)."""
 
 import json
 import os

@@ -1,9 +1,9 @@
 """A run of a pilot: trains an unmodified script under one plan and seed, and records losses and errors. hipress._pilot starts it.
 
-A script with DistributedDataParallel runs as N processes, whose gradients hipress.attach's hook averages. A script without it
-runs in one process, in which N ranks take turns: each turn is one pass of the script's training loop up to its optimizer's
-step(). The gradients of a turn are that rank's. The last turn averages the gradients of all, by N engines in this process, and
-only then does the optimizer step. Rank r of step s has the script's batch N·s + r, in the script's own order."""
+A script with DistributedDataParallel runs as N processes, whose gradients hipress.attach's hook averages. A script without it runs
+in one process, in which N ranks take turns: each turn is one pass of the script's training loop up to its optimizer's step(). A
+turn computes the gradients of its rank. The last turn averages the gradients of all ranks, by N engines in this process, and only
+then does the optimizer step. Rank r of step s has the script's batch N·s + r, in the script's own order."""
 
 import contextlib
 import ctypes
@@ -37,7 +37,7 @@ from hipress._steps_ratio import Divergence
 _SEED_SHIFT, _RANK_SHIFT = 1_000_003, 7_919
 #: Steps at which errors are measured, as shares of all steps.
 _POINTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
-#: Parts of a run with a noise scale of their own.
+#: Number of parts of a run, each with a noise scale of its own.
 _NOISE_PARTS = 10
 #: Longest wait of ranks for each other, in seconds.
 _TIMEOUT_S = 1800.0
@@ -179,7 +179,7 @@ class Averager:
 
 
 class Sampler:
-    """Measures the error of the applied gradients under a plan, against their exact mean."""
+    """Measures how far the gradients applied under a plan are from the exact mean of the ranks' own gradients."""
 
     def __init__(self, gradients: List[Gradient], ranks: int, plan: str, seed: int, recorder: Recorder) -> None:
         self._gradients, self._recorder = gradients, recorder
@@ -187,7 +187,7 @@ class Sampler:
         self._measured: Any = None
 
     def before(self, buffers: List[List[torch.Tensor]]) -> None:
-        """Takes the ranks' own gradients at a point. Computes their exact mean, and the error of the applied one without the
+        """Takes the ranks' own gradients at a point. Computes their exact mean, and the error of the plan's mean without the
         residuals of earlier steps."""
         exact = [torch.stack([one.double() for one in of_ranks]).mean(dim=0) for of_ranks in zip(*buffers)]
         copies = [[one.clone() for one in of_rank] for of_rank in buffers]
@@ -562,7 +562,7 @@ class Run:
         torch.optim.Optimizer.__init__ = create
 
     def _watch_schedules(self) -> None:
-        """Makes a schedule that advances in every turn advance in the last turn of a step alone. A schedule that advances after
+        """Makes a schedule that advances in every turn advance only in the last turn of a step. A schedule that advances after
         several turns, for example after an epoch, is left alone."""
         seen: Any = weakref.WeakKeyDictionary()  # turns that had ended at a schedule's last call
         inside = [False]
@@ -608,7 +608,7 @@ class Run:
         _ddp.attach_ddp = lambda ddp, **_: self._attach(_ddp.unwrapped(ddp))
 
     def _attach(self, ddp: Any) -> Any:
-        """Attaches the hook of the run's plan, also for a script that attaches one of its own."""
+        """Attaches the hook of the run's plan, even if the script attaches another plan itself."""
         training = self._require_training()
         if not isinstance(training, Processes) or training.hook is not None and training.hook._ddp() is ddp:
             return getattr(training, "hook", None)

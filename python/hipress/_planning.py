@@ -22,13 +22,13 @@ from hipress._version import version
 
 #: Algorithms that do not slow learning.
 ALGORITHMS = "int8block,fp16"
-#: Predicted gain above which a plan is tried, and that up to which plain DDP is tried before a new plan.
+#: Predicted gain above which a plan is tried. Up to the second gain, plain DDP is tried before a new plan.
 _TRY, _SURE = 1.05, 1.5
 #: Largest number of plans to try.
 _MOST = 3
 #: Budget of a search in seconds, and nice value of the thread that searches.
 _BUDGET_S, _NICE = 0.4, 5
-#: Longest measurement of kernels, and time between two looks at it, in seconds.
+#: Longest measurement of kernels, and time between two checks of it, in seconds.
 _PROFILE_TIMEOUT_S, _LOOK_S = 600, 0.1
 #: Prefixes of launchers' environment variables, which would make the measuring process a rank of a job.
 _LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_COMM_WORLD_", "SLURM_", "PMI_", "PMIX_")
@@ -36,7 +36,7 @@ _LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_COMM_WORLD_", "SLURM_", 
 _MEASURE = "import sys; from hipress import _planning; _planning.measure(sys.argv[1])"
 #: Linux's prctl() that ends a process with its parent.
 _PR_SET_PDEATHSIG = 1
-#: Held while this process has a machine measured, for one of its models at a time.
+#: Lock that is held while the machine is measured for one of this process's models.
 _measuring = threading.Lock()
 
 
@@ -152,13 +152,13 @@ class Planning:
 
     request     members of all requests: nnodes, profile, topology, pilot, and nodes_per_host (0: all ranks on one host)
     algorithms  algorithms that plans may use, separated by commas; None: the pilot's
-    profiling   measurement that the profile comes from; None: there is a profile"""
+    profiling   measurement that makes the profile; None: the profile exists"""
 
     def __init__(self, request: Mapping[str, Any], algorithms: Optional[str], profiling: Optional[Profiling] = None) -> None:
         self._request, self._algorithms, self.profiling = dict(request), algorithms, profiling
         self._thread: Optional[threading.Thread] = None
         self.candidates: List[Candidate] = []
-        self.pages: Dict[str, str] = {}  #: HTML pages by the text of a plan: of the latest plans, and the one that averages
+        self.pages: Dict[str, str] = {}  #: HTML pages by the plan's text: of the latest plans, and of the plan that averages
         self.seconds = 0.0
         self.failure = ""
 

@@ -42,8 +42,8 @@ def ranges_of(pilot: _Path, plan: str) -> Ranges:
 
 
 class ResidualLog:
-    """Counts steps, and logs the residuals that `held` returns once in `every` steps (0: never). Without ranges, it calls `held`
-    only if the logger hipress takes lines of level INFO; otherwise it costs nothing."""
+    """Counts steps, and once in `every` steps (0: never) logs the residuals that `held` returns. Without ranges, it calls `held`
+    only if the logger hipress takes lines of level INFO."""
 
     def __init__(self, held: Callable[[], Mapping[str, float]], every: int, ranges: Optional[Ranges] = None) -> None:
         self._held, self._ranges = held, ranges

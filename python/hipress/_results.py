@@ -117,8 +117,8 @@ class Plan(Result):
         return _frame(self.records())
 
     def plot(self, ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.figure.Figure":
-        """Draws the times of records() with their intervals, or for required bandwidths the utilisation over the bandwidth, into
-        `ax` or axes of their own, and returns their figure. Raises ImportError without matplotlib.
+        """Draws the times of records() with their intervals, or for required bandwidths the utilisation over the bandwidth. Draws
+        into `ax` or new axes, and returns their figure. Raises ImportError without matplotlib.
 
         kind  "break_even", for a plan with break_even: draws the speed-up by compression over the varied quantity, and the values
               at which the verdict turns. Raises ValueError for a different kind, or for a plan without break_even"""
@@ -163,8 +163,8 @@ class Simulation(Result):
         without matplotlib.
 
         beside  simulations of other plans on the same machines by name, among them "ddp" and "ddp_fp16": draws the parts of each
-                iteration instead: computation, its slowdown by codecs and by transfers, and exposed communication. ValueError
-                without these two"""
+                iteration instead: computation, its slowdown by codecs and by transfers, and exposed communication. Raises
+                ValueError without these two"""
         from hipress import _plots
 
         return _plots.figure_of(_plots.simulation(self, ax) if beside is None else _plots.beside(self, beside, ax))
@@ -204,8 +204,8 @@ class Sweep(Result):
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the rows with their provenance. A name that ends in .csv selects CSV, with the provenance in lines that begin with
-        #; one that ends in .parquet a Parquet table, with the provenance in its metadata as "hipress". Raises ValueError for any
-        other ending, ImportError for Parquet without pyarrow, and OSError if the file cannot be written."""
+        #; one that ends in .parquet selects a Parquet table, with the provenance in its metadata as "hipress". Raises ValueError
+        for any other ending, ImportError for Parquet without pyarrow, and OSError if the file cannot be written."""
         _tables.save(os.fspath(path), self.columns, self.rows, self.provenance)
 
     def plot(self, x: Optional[str] = None, y: str = "iteration_s",

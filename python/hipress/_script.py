@@ -13,7 +13,7 @@ import weakref
 
 #: Script of this process. A forked child begins with its parent's.
 _current = None
-#: Calls of one module after which the search for modules ends, if no optimizer marks the end of a step.
+#: Number of calls of one module after which the search for modules ends if no optimizer has marked the end of a step.
 _LOOKED_FOR = 16
 
 
@@ -22,7 +22,8 @@ def _say(text: str) -> None:
 
 
 class _Candidate:
-    """Module that the script trains as a whole: one that it called, or the smallest that has all parameters of its optimizers."""
+    """Module that the script trains as a whole: one that it called, or the smallest module with all parameters of its
+    optimizers."""
 
     def __init__(self, module, capture):
         self.module, self.capture = module, capture
@@ -74,7 +75,7 @@ class _Candidate:
         return all(one.backward_passes == passes and one.optimizers and one.seen_steps for one in both)
 
     def is_together(self) -> str:
-        """Sentence about the use of a model of several modules; empty for one module."""
+        """Sentence that explains the use of a model of several modules; empty for one module."""
         from hipress._trained import Together
 
         return (f"It is of {self.capture.name}, which are trained as one: a plan of it is for a DistributedDataParallel of one "
@@ -424,8 +425,8 @@ _CALLS = 4
 
 
 def _modules_of(function, arguments, depth: int = _CALLS):
-    """Yields the modules in a function's arguments, its closure, the globals that it names and the object of which it is a method,
-    and those of the functions in the same places."""
+    """Yields the modules in a function's arguments, its closure, the globals that it names and the object of which it is a method.
+    Functions that are found there are searched in turn."""
     import torch
 
     code = getattr(function, "__code__", None)

@@ -1,4 +1,4 @@
-"""Collectives of shards: those of a process group, on encoded messages."""
+"""Collectives that gather and reduce shards as encoded messages, by means of a process group's own collectives."""
 
 import contextlib
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -24,7 +24,7 @@ class Unit:
         self.gather: Optional[str] = None
         self.reduction: Optional[str] = None
         self.gathers = self.reductions = 0  #: numbers of encoded gathers and reductions so far
-        self.reduced: Optional[int] = None  #: elements of a reduction of all trained parameters; None: every reduction has all
+        self.reduced: Optional[int] = None  #: elements of a reduction that has all trained parameters; None: all reductions do
         self.missing: List[str] = []  #: trained parameters without a gradient in this step, if this torch reports them
 
     def described(self) -> List[Any]:
@@ -51,8 +51,8 @@ class Messages:
         return self._codecs[algorithm]
 
     def restore(self, states: Mapping[str, torch.Tensor]) -> None:
-        """Restores the states that Codec.saved() returned, by algorithm. InvalidRequest unless they are states of the codecs in
-        use; an error changes nothing."""
+        """Restores the states that Codec.saved() returned, by algorithm. Raises InvalidRequest unless they are states of the codecs
+        in use, and changes nothing then."""
         if states.keys() != self._codecs.keys():
             _states.refuse(f"the state is of the algorithms {sorted(map(str, states))}, and here are {sorted(self._codecs)}")
         restored = {algorithm: Codec(algorithm, self.seed) for algorithm in states}
@@ -138,7 +138,7 @@ class Gather(_Collective):
 
     def __call__(self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any, async_op: bool = False) -> Any:
         algorithm = self._unit.gather
-        # A second gather, among neighbours that keep parts between forward and backward, is of decoded values.
+        # A second gather, among neighbours that keep parts between forward and backward, sends decoded values.
         again = group.size() != self._messages.shard
         half = self._messages.codec(algorithm).half if algorithm is not None else None
         if algorithm is None or input_tensor.dtype == half or (again and half is None):
@@ -218,8 +218,8 @@ class Reduction(_Collective):
         return self._exchange(algorithm, output, partial, messages.between, divisor, _PARTIAL, step)
 
     def _require_all(self, algorithm: str, gradient: torch.Tensor) -> None:
-        """Raises InvalidRequest if a parameter without a gradient has moved the others in the message: residuals do not move with
-        them."""
+        """Raises InvalidRequest if the message lacks a parameter without a gradient, which shifts the others: residuals do not
+        shift with them."""
         whole = self._unit.reduced
         if whole is None or gradient.numel() == whole or not self._messages.codec(algorithm).keeps:
             return

@@ -7,7 +7,7 @@ from typing import Callable, List, Optional, Sequence
 
 #: Half width of the window of smoothed(), as a share of the steps.
 HALF_WINDOW = 0.1
-#: Level above DDP's lowest loss at which its steps end, as a share of the loss's whole fall.
+#: Distance from DDP's lowest loss at which its steps end, as a share of the loss's whole fall.
 LEVEL = 0.02
 #: Largest ratio; a plan that needs more steps counts as never reaching the loss.
 MOST = 10.0
@@ -132,8 +132,8 @@ def _minimum(function: Callable[[float], float], low: float, high: float) -> flo
 
 def over_seeds(found: Sequence[Ratio]) -> Ratio:
     """Ratio of several runs that differ in their seed: the geometric mean. The interval is Student's for a further run, on
-    logarithms, joined with the mean of the runs' own. The ratio is None if half of the runs or more never reach the loss, and p90
-    is None if one does not."""
+    logarithms, widened to the mean of the runs' own intervals where that is wider. The ratio is None if half of the runs or more
+    never reach the loss, and p90 is None if one does not."""
     reached = [one for one in found if one.ratio is not None]
     if len(found) == 1 and reached:
         return found[0]

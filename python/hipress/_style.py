@@ -79,8 +79,8 @@ def own_axes(axes: Optional[Any]) -> Any:
 
 
 def styles(names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
-    """Style of the line of each name. `ddp` is always black and dashed, `ddp_fp16` blue and dotted, and both lie in front. The
-    others follow in turn, each thinner than the one before, so that coinciding lines are all visible."""
+    """Style of the line of each name. `ddp` is always black and dashed, `ddp_fp16` blue and dotted, and both lie in front. Lines of
+    the other plans become thinner in turn, down to a limit, so that coinciding lines are all visible."""
     found: Dict[str, Dict[str, Any]] = {
         "ddp": {"color": "#000000", "marker": "s", "linestyle": "--", "linewidth": 1.6, "markersize": 5, "zorder": 4},
         "ddp_fp16": {"color": "#0072b2", "marker": "^", "linestyle": ":", "linewidth": 1.8, "markersize": 5, "zorder": 4}}

@@ -116,8 +116,8 @@ def where_it_pays(panel: Mapping[Place, Value]) -> str:
 
 
 def draw_map(axes: Any, title: str, panel: Mapping[Place, Value], scale: Any) -> Any:
-    """Draws one panel: a cell per point with its number, and the break-even. Cells that are slower have dots, to distinguish dark
-    cells of both sides without colours. Returns the image."""
+    """Draws one panel: a cell per point with its number, and the break-even. Slower cells have dots, which distinguish dark cells
+    of the two sides without colours. Returns the image."""
     import numpy
 
     bandwidths, nodes = sorted({place[0] for place in panel}), sorted({place[1] for place in panel})

@@ -72,7 +72,7 @@ def of_averages(rows: Sequence[Row], axes: Sequence[str]) -> List[str]:
 
 
 def title_of(rows: Sequence[Row], beside: Sequence[str] = ()) -> str:
-    """Title: the value of each axis that has a single one, except default values and the axes `beside`."""
+    """Title with the values of axes that have a single value, except default values and the axes `beside`."""
     shown = ("model", "plan", "topology", "algorithm", "nodes", "bandwidth_bytes_per_s", "profile", "cluster", "schedule")
     one = [axis for axis in dict.fromkeys(of_averages(rows, shown))
            if axis in rows[0] and axis not in beside and rows[0][axis] not in ("", USUAL.get(axis)) and
@@ -88,8 +88,8 @@ def require_few(panels: Mapping[str, Any], axes: Iterable[str]) -> None:
 
 
 def panels_of(rows: Sequence[Row], within: Sequence[str], always: Sequence[str] = ()) -> Dict[str, List[Row]]:
-    """Panels, {title: rows}: one for each combination of the axes that vary, except those `within` a panel. Titles have the axes
-    `always`, too."""
+    """Panels, {title: rows}: one for each combination of values of the varying axes, except the axes `within` a panel. Titles also
+    have the axes `always`."""
     apart = [axis for axis in varying(rows) if axis not in within]
     named = [axis for axis in of_averages(rows, always) if axis not in within]
     shown = [axis for axis in axes_of(rows) if axis in apart or axis in named]
@@ -123,7 +123,7 @@ def has_intervals(rows: Iterable[Row]) -> bool:
 
 
 def point_of(row: Row) -> Tuple[str, ...]:
-    """Values of the axes that a plan shares with the one that it is compared with."""
+    """Values of the axes in which a plan equals the plan that it is compared with."""
     return tuple(value for axis, value in row.items() if axis not in RESULTS and axis not in SERIES)
 
 

@@ -49,8 +49,8 @@ def split_of(plan: str, document: Mapping[str, Any]) -> Split:
 
 
 def breakdown_of_rows(rows: Sequence[Row], title: str = "") -> Picture:
-    """Draws the parts of iterations of a sweep, with a panel for each point. Slowdown is a part of computation, since rows lack
-    it."""
+    """Draws the parts of iterations of a sweep, with a panel for each point. Slowdown counts as computation, since rows do not have
+    it separately."""
     panels: Dict[str, List[Split]] = {}
     require_baselines([row["plan"] for row in rows], "add {missing} to axis `plan` of the sweep and sweep again")
     labels = dict(zip(map(id, rows), labels_of(rows)))
@@ -335,9 +335,9 @@ def title_of_cases(cases: Sequence[Mapping[str, Any]]) -> str:
 
 
 def measured(cases: Sequence[Mapping[str, Any]], title: str = "") -> Picture:
-    """Draws predicted over measured iterations with their intervals, with a panel for each topology. A point is hollow if the
-    interval does not contain the measurement, or is too uncertain. For a validation, a further panel has exposed communication,
-    without intervals."""
+    """Draws predicted over measured iterations with their intervals, with a panel for each topology. A point is hollow if its
+    interval does not contain the measurement, or is too wide. For a validation, a further panel has exposed communication, without
+    intervals."""
     points = [compared(case) for case in cases]
     if not points:
         raise PictureError("there are no cases")

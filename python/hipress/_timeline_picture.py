@@ -1,5 +1,5 @@
 """Picture of a trace, with a panel for each timeline and a lane for each node and resource; tasks are coloured by kind. An egress
-lane is filled while any message is under way. A node has a lane for the link between its GPUs only if tasks use that link. In
+lane is filled while any message is being sent. A node has a lane for the link between its GPUs only if tasks use that link. In
 sharded training, a lane for gathers and one for reductions replace the egress lane."""
 
 import collections
@@ -11,7 +11,7 @@ from hipress._style import Picture, PictureError, grid, set_title
 #: Resources that are drawn: their names in the trace, and the labels of their lanes.
 RESOURCES = {"compute": "compute", "codec": "codec", "egress": "egress", "gather": "gathers", "reduce": "reductions",
              "local": "GPU link"}
-#: Resources whose lanes are left out on a node on which they are never used.
+#: Resources that have no lane on nodes that never use them.
 OPTIONAL = {"gather", "reduce", "local"}
 #: Resources that replace egress: a trace that has them has no slices on egress.
 OF_SHARDS = {"gather", "reduce"}

@@ -48,7 +48,7 @@ def main() -> int:
 
 
 class _CallableModule(types.ModuleType):
-    """Module that can be called: an import of it replaces the function hipress.capture, whose work it then does."""
+    """Module that can be called. Its import replaces the function hipress.capture, so it does the function's work."""
 
     def __call__(self, model, output="model.yaml", **options):
         """Measures the ready times of a model's gradients, and writes them as a model YAML; see hipress._capture.Capture."""

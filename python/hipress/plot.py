@@ -213,7 +213,7 @@ def usage() -> str:
 
 
 def first_form(arguments: List[str]) -> List[str]:
-    """Arguments in the command's usual form, KIND FILE...; unknown forms are returned as they are."""
+    """Converts the command's arguments to its usual form, KIND FILE.... Ends the command for any other form."""
     if arguments and arguments[0] in _pictures.KINDS:
         return arguments
     if len(arguments) > 1 and arguments[0].endswith(".json"):

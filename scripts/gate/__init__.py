@@ -1,1 +1,1 @@
-"""What the compiled code of CUDA kernels says without a GPU; README.md is the map."""
+"""Checks of the compiled code of CUDA kernels, without a GPU; README.md is the map."""

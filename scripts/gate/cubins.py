@@ -1,4 +1,4 @@
-"""Compiled kernels: those of the objects of a build, and of its PTX for further generations, and what the tools say of them."""
+"""Reads the compiled kernels of a build. Kernels for generations that the build lacks are compiled from its PTX."""
 
 import dataclasses
 import hashlib
@@ -15,7 +15,7 @@ from gate import rows, sass
 
 #: Generations: name, shared memory of a multiprocessor in KiB. All have 2048 threads and 65536 registers.
 GENERATIONS = {80: 164, 90: 228, 100: 228}
-#: From generation 90 on, what cuobjdump calls shared memory includes the system's own.
+#: Shared memory that the system itself takes, which cuobjdump includes from generation 90 on.
 SYSTEM_BYTES = 1024
 PACKAGES = "nvidia-cuda-cuobjdump==13.5.37 nvidia-cuda-nvdisasm==13.5.37"
 
@@ -66,17 +66,17 @@ class Failed(Exception):
 @dataclasses.dataclass(frozen=True)
 class Measured:
     """One compiled kernel."""
-    kernel: str  # with its arguments
+    kernel: str  # name with template arguments
     generation: int
     registers: int
     local: int  # bytes of local memory per thread
-    spilled: int  # bytes, as ptxas says; 0 if the build compiled it, which keeps no such number: `local` includes them
+    spilled: int  # bytes, from ptxas; 0 for kernels that the build compiled, whose `local` includes them
     accesses: int  # to local memory
     shared: int
     barriers: int
     load: int
     store: int
-    moved: dict[str, float]  # bytes of a thread, by rows.Traffic's algorithm and direction
+    moved: dict[str, float]  # bytes per element, by rows.Traffic's algorithm and direction
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ class Measured:
 
 
 def tool(name: str) -> str:
-    """Path of a tool: of the toolkit, of the PATH, or of a package in this Python's environment."""
+    """Path of a tool: on the PATH, in the toolkit, or in a package of this Python's environment."""
     places = [os.environ.get("PATH", ""), "/usr/local/cuda/bin",
               *map(str, pathlib.Path(sysconfig.get_path("purelib")).glob("nvidia/cu*/bin"))]
     if not (path := shutil.which(name, path=os.pathsep.join(places))):
@@ -94,7 +94,7 @@ def tool(name: str) -> str:
 
 
 def run(*words: str | pathlib.Path, text: str | None = None, cwd: pathlib.Path | None = None) -> str:
-    """Output of a program, of both kinds. Failed, with what it said, if it fails."""
+    """Output of a program on stdout and stderr. Raises Failed, with that output, if the program fails."""
     done = subprocess.run(list(map(str, words)), input=text, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failed(f"{pathlib.Path(words[0]).name}: {(done.stderr or done.stdout).strip()}")
@@ -111,8 +111,8 @@ def of_content(*parts: bytes) -> str:
 
 
 def cubins(objects: list[pathlib.Path], cache: pathlib.Path) -> list[tuple[str, int, pathlib.Path, str]]:
-    """Cubins of the objects for every generation: algorithm, generation, file, what ptxas said. What the build has not compiled
-    is compiled from its PTX as a driver would, once: the cache has the name of the content."""
+    """Cubins of the objects for every generation, as (algorithm, generation, file, output of ptxas). If the build has no code for a
+    generation, it is compiled from the PTX, as a driver would do, and kept in the cache under a hash of the object."""
     found = []
     for path in objects:
         folder = cache / of_content(path.read_bytes())
@@ -177,7 +177,7 @@ def measured(cubin: tuple[str, int, pathlib.Path, str], traffic: tuple[rows.Traf
 
 def all_measured(objects: list[pathlib.Path], cache: pathlib.Path,
                  traffic: tuple[rows.Traffic, ...] = rows.TRAFFIC) -> list[Measured]:
-    """All kernels of some objects. Results are kept by the content of cubins, rows and this code."""
+    """All kernels of some objects. Results are cached by a hash of the cubin, the rows and this code."""
     sources = [(pathlib.Path(__file__).parent / name).read_bytes() for name in ("cubins.py", "sass.py")]
     found = []
     for cubin in cubins(objects, cache):
@@ -189,7 +189,7 @@ def all_measured(objects: list[pathlib.Path], cache: pathlib.Path,
 
 
 def occupancies(kernels: list[tuple[Measured, int]], cache: pathlib.Path) -> list[int]:
-    """Occupancy of kernels in thread blocks of a size, in per cent, by the toolkit's cuda_occupancy.h."""
+    """Occupancy in per cent of kernels, each with its threads per block, by the toolkit's cuda_occupancy.h."""
     header = pathlib.Path(tool("ptxas")).resolve().parents[1] / "include"
     program = cache / f"occupancy-{of_content(OCCUPANCY.encode(), str(header).encode())}"
     if not program.exists():

@@ -1,41 +1,43 @@
-"""Table of CUDA kernels: what a kernel's compiled code must have, and what may be otherwise for a reason. One row a kernel."""
+"""Requirements on the compiled code of CUDA kernels, one row per kernel. A row that allows low occupancy or local memory says why.
+TRAFFIC has the bytes per element that an encode or decode moves."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A kernel, for all types and algorithms that it is compiled for."""
+    """Requirements on a kernel, for all types and algorithms for which it is compiled."""
     name: str
     file: str
-    #: Bits that its widest load and its widest store have at least.
+    #: Least width in bits of its widest load and of its widest store.
     load: int = 32
     store: int = 32
     threads: int = 256  # per thread block
-    #: Least occupancy in per cent; below 50, `why` says why.
+    #: Least occupancy in per cent. If it is below 50, `why` has the reason.
     occupancy: int = 50
-    #: Bytes of local memory per thread at most; with more than 0, `why` says why.
+    #: Largest number of bytes of local memory per thread. If it is above 0, `why` has the reason.
     local: int = 0
     why: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
-    """A kernel that each element goes through. `rounds`, `avoided` and `prepares` are those of sass.Kernel.moved()."""
-    kernel: str  # with its arguments: feedback 0 none, 1 at once, 2 deferred; type 0 fp32
+    """A kernel that processes each element once. `rounds`, `avoided` and `prepares` are arguments of sass.Kernel.moved()."""
+    kernel: str  # name with template arguments: feedback (0 none, 1 at once, 2 deferred), type (0 fp32)
     elements: int  # per thread
     rounds: int = 1
     avoided: tuple[str, ...] = ()
     prepares: bool = False
-    #: Bytes on the longest path that one thread of a warp or thread block moves, for all its elements.
+    #: Bytes on the longest path that only one thread of a warp or thread block moves. They are not counted.
     single: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Traffic:
-    """Bytes per element of an encode, or of a decode-and-add, of fp32 values: counted in the code, and in the estimate."""
+    """An encode or decode-and-add of fp32 values, whose bytes per element are counted in the code and compared with the
+    estimate."""
     algorithm: str
-    direction: str  # of kernels::Traffic: encode, decode_add
+    direction: str  # member of kernels::Traffic: encode, decode_add
     passes: tuple[Pass, ...]
     #: Bytes per element that the longest path moves beyond the estimate, and the reason.
     beyond: float = 0
@@ -111,8 +113,8 @@ _HALF = "codes of 8 bits; this algorithm has 4"
 
 
 def _measure(kernel: str, single: int, *, prepares: bool = False) -> Pass:
-    """A quantiser's measuring pass: a warp per tile of 1024 elements, and its result by one lane. DADD belongs to the sums of a
-    tile that overflowed in fp32."""
+    """A quantiser's measuring pass: each warp has a tile of 1024 elements, and one lane writes the result. Paths with DADD do not
+    count: they sum a tile again that overflowed in fp32."""
     return Pass(kernel, 32, rounds=4, avoided=("DADD",), prepares=prepares, single=single)
 
 
@@ -143,7 +145,7 @@ TRAFFIC = (
     *_blocks("int8block"), *_blocks("int4block", 0.5, _HALF), *_blocks("fp8block"), *_blocks("fp4block", 0.5, _HALF),
 )
 
-#: Algorithms whose kernels move bytes by loops that depend on data or on parameters: no count of their code says how many.
+#: Algorithms whose bytes cannot be counted in the code, because loops depend on data or parameters; each with its reason.
 UNCOUNTED = {
     "dgc": "the entries that are collected, counted and sent depend on the values",
     "graddrop": "as dgc",

@@ -31,7 +31,7 @@ class Instruction:
 
     @property
     def jumps(self) -> bool:
-        """True for a branch. A call of a label of the same function is one, which does not return."""
+        """True for a branch. A call of a label within the same function counts as a branch: it does not return."""
         return self.name in ("BRA", "BRX") or self.name == "CALL" and any(each.startswith(".L") for each in self.targets)
 
     @property
@@ -60,7 +60,7 @@ class Moved:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """A natural loop; `trips` is None where they depend on data."""
+    """A natural loop. `trips` is its number of rounds; None if it depends on data."""
     header: int
     latches: tuple[int, ...]
     blocks: frozenset[int]
@@ -68,7 +68,7 @@ class Loop:
 
 
 def _value(operand: str) -> int | None:
-    """A constant operand, as a signed number of 32 bits."""
+    """Value of a constant operand, as a signed number of 32 bits; None for other operands."""
     if operand in ("RZ", "URZ"):
         return 0
     return (int(operand, 0) + (1 << 31)) % (1 << 32) - (1 << 31) if NUMBER.match(operand) else None
@@ -104,7 +104,8 @@ class Kernel:
         self.after = [self._after(number, starts) for number in range(len(self.blocks))]
 
     def _after(self, number: int, starts: dict[str, int]) -> list[int]:
-        """Blocks that may follow. A call returns: the functions that nvcc calls, such as divisions, move nothing."""
+        """Blocks that may follow a block. A call returns to the next one: functions that nvcc calls, such as divisions, move
+        nothing."""
         last = self.blocks[number][-1]
         found = [starts[target] for target in last.targets if target in starts] if last.jumps else []
         conditional = last.guard or last.name == "BRA" and len(last.operands) > 1
@@ -130,7 +131,7 @@ class Kernel:
 
     @functools.cached_property
     def _order(self) -> list[int]:
-        """Reachable blocks, each before those that follow it except along the edges back."""
+        """Reachable blocks in topological order, without the edges back to loop headers."""
         seen, finished, stack = {0}, [], [(0, iter(self.after[0]))]
         while stack:
             block, rest = stack[-1]
@@ -166,10 +167,10 @@ class Kernel:
         return sorted(found, key=lambda loop: len(loop.blocks))
 
     def _trips(self, header: int, latches: list[int], inside: set[int], place: dict[int, int]) -> int | None:
-        """Number of rounds of a loop that counts from one constant to another; else None."""
+        """Number of rounds of a loop that counts from one constant to another; None for any other loop."""
         if len(latches) != 1:
             return None
-        # The branch back, or the one out of the loop just before it.
+        # The test is in the branch back, or in the branch out of the loop just before it.
         last = self.blocks[latches[0]][-1]
         before = [block for block in inside if latches[0] in self.after[block]]
         if not last.guard and len(last.operands) == 1 and len(before) == 1:
@@ -178,7 +179,7 @@ class Kernel:
         body = [each for block in sorted(inside, key=place.__getitem__) for each in self.blocks[block]]
         copies = [each.operands[4] for each in body if each.name == "PLOP3" and guard == each.operands[0]
                   and each.operands[1:4] == ("PT", "PT", "PT")]
-        guard = copies[-1] if copies else guard  # of a uniform predicate
+        guard = copies[-1] if copies else guard  # a copy of a uniform predicate
         tests = [index for index, each in enumerate(body) if each.name in ("ISETP", "UISETP") and guard in each.operands[:2]]
         if not tests:
             return None
@@ -191,14 +192,14 @@ class Kernel:
         counter, limit, read_at = counters[0], limits[0], tests[-1]
 
         def sums_of(register: str) -> list[tuple[int, str, int]]:
-            """Sums of a register and a constant in the loop that this register becomes."""
+            """Instructions in the loop that set this register to the sum of a register and a constant."""
             return [(index, terms[0].removesuffix(".reuse"), value) for index, each in enumerate(body)
                     if each.operands[0] == register and each.name in ("IADD3", "VIADD", "UIADD3", "IADD")
                     and len(terms := [term for term in each.operands[1:] if not PREDICATE.match(term)]) > 1
                     and (value := _value(terms[1]))]
 
         steps = sums_of(counter)
-        if len(steps) == 1 and steps[0][1] != counter:  # what is tested is a constant away from what counts
+        if len(steps) == 1 and steps[0][1] != counter:  # the tested register is the counter plus a constant
             read_at, counter, apart = steps[0]
             limit, steps = limit - apart, sums_of(counter)
         first = self._constant(counter, header, place)
@@ -223,8 +224,8 @@ class Kernel:
         return None
 
     def _moved_by(self, block: int, first: int = 0) -> Moved:
-        """Bytes of a block from its instruction `first` on. Of accesses under a predicate and under its opposite, those that move
-        more count."""
+        """Bytes that a block moves from its instruction `first` on. If some accesses have a predicate and others have its opposite,
+        only the group that moves more counts."""
         version: collections.Counter[str] = collections.Counter()
         sums: dict[tuple[str, int], dict[bool, Moved]] = collections.defaultdict(lambda: {True: Moved(), False: Moved()})
         for each in self.blocks[block][first:]:
@@ -241,8 +242,8 @@ class Kernel:
     def moved(self, avoided: tuple[str, ...] = (), rounds: int = 1, prepares: bool = False) -> Moved | None:
         """Bytes that a thread moves on the path that moves most; None if no path is left.
 
-        A loop between constants counts each round, another loop that moves anything counts `rounds`. Paths through an
-        instruction of `avoided` do not count. With `prepares`, nothing counts before the thread block's first barrier."""
+        A loop between constants counts all its rounds; any other loop counts `rounds`. Paths through an instruction of `avoided` do
+        not count. With `prepares`, nothing counts before the thread block's first barrier."""
         order = [block for block in self._order if not any(each.name in avoided for each in self.blocks[block])]
         place = {block: index for index, block in enumerate(order)}
         weight = {block: self._moved_by(block) for block in order}

@@ -1,4 +1,4 @@
-"""Completions of a tool's options, choices and files for bash, zsh and fish."""
+"""Writes completions of a tool's options, choices and files for bash, zsh and fish."""
 
 from typing import Dict, List
 

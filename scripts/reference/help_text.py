@@ -1,4 +1,4 @@
-"""Parser of a command's --help by CLI11: example, description, usage, and groups of options."""
+"""Parses a command's --help by CLI11: example, description, usage, and groups of options."""
 
 import dataclasses
 import pathlib

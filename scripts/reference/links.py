@@ -1,4 +1,4 @@
-"""Relative links of Markdown pages."""
+"""Finds relative links of Markdown pages, and those that lead nowhere."""
 
 import pathlib
 import re

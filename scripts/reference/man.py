@@ -1,4 +1,4 @@
-"""Man pages, section 1."""
+"""Writes man pages of section 1 from the help of commands."""
 
 from reference.help_text import COMMANDS, Help
 
@@ -10,7 +10,7 @@ def escaped(text: str) -> str:
 
 
 def page(told: Help, version: str) -> str:
-    """Man page of a command; `version` is such as 0.1.0."""
+    """Man page of a command; `version` is a text such as 0.1.0."""
     lines = [f'.TH "{told.name.upper()}" 1 "" "HiPress planner {version}" "User commands"', ".SH NAME",
              f"{escaped(told.name)} \\- {escaped(told.description[:1].lower() + told.description[1:].rstrip('.'))}", ".SH SYNOPSIS",
              f".B {escaped(told.command)}", escaped(told.usage.removeprefix(told.command).strip()), ".SH DESCRIPTION",

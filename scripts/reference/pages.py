@@ -1,4 +1,4 @@
-"""Pages of reference in Markdown."""
+"""Writes reference pages in Markdown: commands, requests, results, the Python package and the C interface."""
 
 import ast
 import json

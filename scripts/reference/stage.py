@@ -1,4 +1,4 @@
-"""Preparation of the folder that MkDocs reads."""
+"""Fills the folder that MkDocs reads."""
 
 import pathlib
 import shutil

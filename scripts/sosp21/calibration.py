@@ -1,4 +1,4 @@
-"""Calibration of a cluster by uncompressed rows alone."""
+"""Calibrates clusters by uncompressed rows alone."""
 
 import math
 import statistics
@@ -9,7 +9,7 @@ from .simulator import Simulator
 from .systems import Calibration, Setup
 
 BASELINES = {"Ring": "RING", "BytePS": "PS"}
-#: Prior of the slow-down of several GPUs of a node against one, and its uncertainty.
+#: Prior of the slow-down when several GPUs of a node compute instead of one, and its uncertainty.
 DEFAULT_SLOWDOWN = 0.05
 SLOWDOWN_UNCERTAINTY = 0.03
 #: Uncertainty of the two-parameter line for a row on one node, as a share of the compute time.

@@ -1,4 +1,4 @@
-"""Evaluation of predictions: against published rows, against trivial predictors, and for rows held out of the calibration."""
+"""Evaluates predictions: against published rows, against trivial predictors, and on rows held out of the calibration."""
 
 import dataclasses
 import statistics
@@ -63,13 +63,13 @@ def scaled_error(cases, factor):
 
 
 def constant_error(cases: list[Case]) -> float:
-    """Mean absolute error of the multiple of linear scaling that fits these rows best. A sum of absolute values is least at
-    one of its corners."""
+    """Mean absolute error of the multiple of linear scaling that fits these rows best. Tries every corner of this error as a
+    function of the multiple, because its minimum is at a corner."""
     return min(scaled_error(cases, case.row.throughput / case.linear) for case in cases)
 
 
 def larger(rows: list[Row]) -> list[Row]:
-    """Rows of every system on the larger numbers of GPUs that its linear rows have and for which nothing was published."""
+    """Rows to predict for every system: the numbers of GPUs of its linear rows that exceed the largest published number."""
     most = {}
     for row in rows:
         if not row.is_linear:
@@ -82,8 +82,8 @@ def larger(rows: list[Row]) -> list[Row]:
 
 
 def held_out(lab: Lab, rows: list[Row]) -> dict[str, list[Case]]:
-    """Predicts uncompressed rows by calibrations without them: each model by the others, and the largest cluster by the
-    smaller ones."""
+    """Predicts uncompressed rows by calibrations without them: each model from the other models, and the largest number of nodes of
+    a cluster from smaller numbers."""
     raw = [row for row in rows if row.algorithm == "none" and not row.is_linear and row.throughput]
     by_model = []
     for model in sorted({row.model for row in raw}):

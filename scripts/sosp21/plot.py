@@ -1,4 +1,4 @@
-"""Plot of the paper's training throughputs, as shares of linear scaling, with predictions."""
+"""Draws the paper's training throughputs, as shares of linear scaling, with predictions."""
 
 import whole_file  # noqa: F401  (adds the package's folder to the path)
 from hipress._style import into_files, pyplot, save

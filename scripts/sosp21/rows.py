@@ -1,4 +1,4 @@
-"""Rows of sosp21_throughput.csv: system, model, cluster and throughput."""
+"""Reads the rows of sosp21_throughput.csv: system, model, cluster and throughput."""
 
 import csv
 import dataclasses
@@ -27,7 +27,8 @@ class Row:
 
     @property
     def is_linear(self) -> bool:
-        """True for the speed of one GPU times their number, which has the compute time and no communication."""
+        """True for a row with the throughput of one GPU times the number of GPUs. It shows the compute time, without
+        communication."""
         return self.system == LINEAR
 
     @property

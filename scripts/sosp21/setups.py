@@ -1,4 +1,4 @@
-"""Setups of the published evaluation, independent of its results: clusters, models, systems."""
+"""Defines the setups of the published evaluation, independent of its results: clusters, models, systems."""
 
 import dataclasses
 import pathlib

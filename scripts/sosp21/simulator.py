@@ -50,9 +50,8 @@ class Codec:
 class Job:
     """Iteration to predict. `plan` is "none", "secopa", or a K for every gradient, with all compressed.
 
-    Gradients smaller than bulk_bytes share a bucket of at most that size. Kernels on slices smaller than it, of gradients
-    that are ready within BATCH_WAIT, share a launch. The switches are options of hipress-sim that disable features of the
-    plan."""
+    Gradients smaller than bulk_bytes share a bucket of at most that size. Kernels on slices smaller than bulk_bytes, of gradients
+    that are ready within BATCH_WAIT, share a launch. The switches are options of hipress-sim that disable features of the plan."""
 
     topology: str
     nodes: int

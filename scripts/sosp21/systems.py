@@ -1,4 +1,4 @@
-"""Simulator jobs of a system on a cluster. Every number that is not from a row is a constant here, with its reason."""
+"""Makes the simulator jobs of a system on a cluster. Every number that is not from a row is a constant here, with its reason."""
 
 import dataclasses
 import re
@@ -68,7 +68,7 @@ def at_once(gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:
 
 
 def summed_locally(gradients: tuple[Gradient, ...], s_per_byte: float) -> tuple[Gradient, ...]:
-    """Delays every gradient by its sum over the node's GPUs. Sums run one after the other, beside backward."""
+    """Delays every gradient by its sum over the node's GPUs. Sums run one after the other, during backward."""
     free_s, delayed = 0.0, []
     for gradient in sorted(gradients, key=lambda g: g.ready_s):
         free_s = max(free_s, gradient.ready_s) + gradient.size_bytes * s_per_byte

@@ -1,4 +1,4 @@
-"""Comparison of predictions with measurements on networks of known speed."""
+"""Compares predictions with measurements on networks of known speed; README.md is the map."""
 
 import pathlib
 

@@ -46,7 +46,8 @@ def meet(changes: pathlib.Path, number: int, rank: int) -> None:
 
 
 def profile_before(rank: int, ranks: int) -> None:
-    """Has rank 0 measure what kernels cost, before the ranks train: at real-time priority they leave no core for that."""
+    """Lets rank 0 measure the costs of kernels before the ranks train: at real-time priority, training ranks leave no core for
+    that."""
     from hipress import _planning
 
     if rank == 0:

@@ -1,4 +1,4 @@
-"""Cases of the experiment networks: their matrix, and models scaled so that a case takes seconds."""
+"""Defines the cases of the experiment networks, and scales models so that a case takes seconds."""
 
 import dataclasses
 import itertools

@@ -1,5 +1,5 @@
-"""Conditions that measurements depend on and this machine's programs cannot change: processor time that other programs and other
-machines on the same host take, and the distance at which the host has placed two of the processors."""
+"""Measures conditions on which measurements depend: the processor time that other programs and other machines on the same host
+take, and the distance at which the host has placed two of the processors."""
 
 import contextlib
 import ctypes
@@ -11,7 +11,7 @@ import resource
 import signal
 import time
 
-#: Number of processors. A measurement is disturbed if other programs keep more of them busy.
+#: Number of processors. A measurement is disturbed if other programs keep more processors than this busy.
 DISTURBED = 0.25
 #: The same for other machines on the same host. The limit is low: if a virtual processor stands still for 4 ms, the link has lost
 #: these 4 ms.
@@ -65,7 +65,7 @@ def time_of_handover(shared: mmap.mmap) -> float:
 
 @contextlib.contextmanager
 def writer(shared: mmap.mmap, processor: int):
-    """Runs a process on `processor` within the block, which writes data whenever it is requested."""
+    """Within the block, runs a process on `processor` that writes data whenever they are requested."""
     child = os.fork()
     if child == 0:
         write(shared, processor)
@@ -93,7 +93,7 @@ def write(shared: mmap.mmap, processor: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Conditions:
-    """Processor time in seconds that the machine and the ranks have used so far, and the distance between processors."""
+    """Processor time in seconds that the machine and the ranks have used so far, and the time of a hand-over between processors."""
 
     at_s: float
     busy_s: float  #: of all programs, and of other machines on the host
@@ -112,7 +112,7 @@ class Conditions:
                           children.ru_utime + children.ru_stime, steal / ticks, apart_us)
 
     def alike(self, other: "Conditions") -> bool:
-        """True if processors are as far apart as at the other time."""
+        """True if handing data over between processors takes about as long as at the other time."""
         near, far = sorted((self.handover_us, other.handover_us))
         return far <= near * MOVED
 
@@ -129,10 +129,11 @@ def stolen(before: Conditions, after: Conditions) -> float:
 
 
 def taken_between(before: Conditions, after: Conditions) -> bool:
-    """True if others used too much processor time between the two times for an undisturbed measurement."""
+    """True if other programs or machines used too much processor time for a measurement between the two times."""
     return disturbance(before, after) > DISTURBED or stolen(before, after) > STOLEN
 
 
 def disturbed_between(before: Conditions, after: Conditions) -> bool:
-    """True if a measurement between the two times is useless: others used the processors, or the host moved them."""
+    """True if a measurement between the two times is useless: other programs or machines took too much processor time, or the host
+    moved this machine's virtual processors."""
     return taken_between(before, after) or not before.alike(after)

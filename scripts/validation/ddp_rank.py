@@ -20,7 +20,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-#: Default of PyTorch.
+#: PyTorch's default of bucket_cap_mb.
 DDP_CAP_MB = 25
 sys.path.insert(0, str(ROOT))
 from validation import gloo_rank  # noqa: E402  (found through the path above)
@@ -80,9 +80,9 @@ class Model(torch.nn.Module):
 
 
 def one_bucket_at_a_time(state, bucket):
-    """Hook of PyTorch that waits for each bucket. PyTorch's own hook starts a bucket's second and third all-reduce in callbacks,
-    which ranks run in different orders. With two buckets under way, gloo would get messages of unexpected lengths, and end the
-    process."""
+    """PyTorch's powerSGD_hook, but waits for each bucket. PyTorch's own hook starts a bucket's second and third all-reduce in
+    callbacks, which ranks run in different orders. With two buckets under way, gloo would get messages of unexpected lengths, and
+    end the process."""
     future = powerSGD_hook.powerSGD_hook(state, bucket)
     future.wait()
     return future

@@ -69,7 +69,7 @@ class Result:
 
     @property
     def within_spread(self) -> bool:
-        """True if the prediction lies among the repetitions, which then do not show that it is wrong."""
+        """True if the prediction lies within the range of the repetitions, which then do not show that it is wrong."""
         return min(self.repetitions_s) <= self.predicted_s <= max(self.repetitions_s)
 
     @property

@@ -1,4 +1,4 @@
-"""Jobs whose learning is piloted, and plans that mix algorithms, which the pilots also run."""
+"""Defines the jobs of the experiment learning and their mixed plans, and pilots them."""
 
 import dataclasses
 import json

@@ -18,7 +18,7 @@ from .ranks import Launcher
 #: Profiled algorithms.
 PROFILED = "fp16,onebit,terngrad,dgc"
 MOST_NODES = max(NODES)
-#: Option with which tools do not repeat disturbed measurements, because Bench repeats them.
+#: Option that keeps tools from repeating disturbed measurements: Bench repeats them.
 ONCE = ("--again", 0)
 #: Warm-up iterations, by algorithm, for algorithms whose first states are unusual.
 WARMUPS = {"dgc": 8}

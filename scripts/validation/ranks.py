@@ -1,4 +1,4 @@
-"""Runs a tool as a job of ranks."""
+"""Runs a tool as the ranks of a job."""
 
 import contextlib
 import dataclasses
@@ -40,8 +40,8 @@ def real_time_allowed() -> bool:
 
 @contextlib.contextmanager
 def setting(path: pathlib.Path, value: Callable[[int], int]):
-    """Sets a number of the kernel, where permitted, to `value` of its present one, within the block. A shell restores it when its
-    input ends, even if this process is killed."""
+    """Changes a kernel setting (a file with a number) from x to value(x) within the block, where permitted. A shell restores it
+    when the shell's input ends, even if this process is killed."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError, ValueError):
             before = int(path.read_text())

@@ -1,4 +1,4 @@
-"""Files of results: the CSV from which a run resumes, and the JSON."""
+"""Reads and writes files of results: the CSV from which a run resumes, and the JSON."""
 
 import csv
 import pathlib

@@ -38,7 +38,7 @@ class Way:
         self.blocks_s, self.losses = [], []
 
     def run(self, steps: int) -> None:
-        """Trains for a block of steps. The first step finds other ways' data in the caches."""
+        """Trains for a block of steps. In the first step, the caches hold data of the models that trained before."""
         torch.distributed.barrier()
         ends = [time.perf_counter()]
         for _ in range(steps):

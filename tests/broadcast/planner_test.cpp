@@ -1,4 +1,4 @@
-// Plans of broadcasts against all there are: every chunk count is simulated.
+// Tests that planned broadcasts are as fast as the best of simulations of every chunk count.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <set>
@@ -29,7 +29,7 @@ models::Model tensors(const std::vector<std::int64_t>& sizes) {
   return model;
 }
 
-/// 1 GB/s; a codec costs 1 us and so much per element, a message 2 us.
+/// Link of 1 GB/s; a codec costs 1 us and the given time per element, a message 2 us.
 costs::Profile profile_of(double encode_s, double decode_s) {
   costs::Profile profile;
   profile.name = "made up";
@@ -45,7 +45,7 @@ costs::Profile profile_of(double encode_s, double decode_s) {
   return profile;
 }
 
-/// The least time over all chunk counts, topology and algorithm as given.
+/// Least time over all chunk counts, with the given topology and algorithm.
 double least_of_all(const BroadcastProblem& problem, const std::string& topology,
                     const std::string& algorithm) {
   const plans::PlanContext context = {
@@ -87,7 +87,7 @@ TEST_CASE("the planner's chunk count is the best of all") {
   const std::int64_t elements = GENERATE(1, 500, 3001);
   const std::uint32_t nodes = GENERATE(2u, 3u, 8u);
   const auto network = GENERATE(sim::Network::kPort, sim::Network::kFair);
-  // The network, the encoder and the decoder are slowest in turn.
+  // In turn, the network, the encoder or the decoder is slowest.
   const auto [encode_s, decode_s] =
       GENERATE(std::pair{1e-10, 2e-10}, std::pair{8e-9, 1e-9}, std::pair{1e-9, 8e-9});
   const models::Model model = tensors({elements});
@@ -160,7 +160,7 @@ TEST_CASE("the bound holds on clusters of other kinds, and so the best count is 
 }
 
 TEST_CASE("a large tensor needs few simulations") {
-  // 64 MB over 25 MB/s: (N-2) S / (a B) = 6 · 64e6 / (50e-6 · 25e6), whose root is 554.
+  // The best chunk count squared is (N-2) S / (a B) = 6 · 64e6 / (50e-6 · 25e6) = 554².
   const models::Model model = tensors({16'000'000});
   costs::Profile profile = profile_of(1e-10, 1e-10);
   profile.link = {.overhead_s = 50e-6, .bandwidth = 25e6, .bandwidth_both_ways = 25e6};
@@ -171,7 +171,7 @@ TEST_CASE("a large tensor needs few simulations") {
   CHECK(found.best.proven);
   CHECK(found.best.simulations <= 3);
   CHECK(found.best.chunks == Approx(554).epsilon(0.03));
-  // (N-2+c)(a + S/(cB)) at that c.
+  // The time is (N-2+c)(a + S/(cB)) with that chunk count c.
   CHECK(found.best.seconds == Approx(560 * (50e-6 + 64e6 / (554 * 25e6))).epsilon(1e-3));
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("a search that is cut short says so") {
                                                          .machines = machines,
                                                          .topologies = {"binomial", "chain"},
                                                          .evaluations = 1});
-  CHECK(found.choices.size() == 1);  // nothing is known of the other
+  CHECK(found.choices.size() == 1);  // the other topology was not simulated
   CHECK(found.best.simulations == 1);
   CHECK_FALSE(found.proven);
   CHECK_THROWS_WITH(
@@ -214,7 +214,7 @@ TEST_CASE("the tensors of a model are cut into chunks of one length") {
     const std::int64_t elements = model.gradients[g].elements;
     CHECK(found.plan.decisions[g].partitions == (elements + length - 1) / length);
   }
-  // As few chunks as there are tensors, or very many, take longer.
+  // One chunk per tensor, or very many chunks, take longer.
   for (const std::int32_t chunks : {1, 5000}) {
     CHECK(found.best.seconds <
           planner::plan_broadcast(
@@ -230,11 +230,11 @@ TEST_CASE("tensors of half precision travel in it, which loses nothing") {
         std::vector<std::string>{"fp16", "onebit"});
   costs::Profile profile = profile_of(1e-10, 1e-10);
   profile.codecs["bf16"] = profile.codecs["fp16"];
-  CHECK(planner::lossless_algorithms(profile, model).empty());  // bf16 is what raw ones are
+  CHECK(planner::lossless_algorithms(profile, model).empty());  // raw tensors are already bf16
   const Machines machines = {.profile = profile,
                              .cluster = costs::cluster_from_profile(profile, 4)};
   const BroadcastResult found = planner::plan_broadcast({.model = model, .machines = machines});
-  // 200 kB, and not 400.
+  // The message has 200 kB, not the 400 kB of fp32.
   CHECK(found.best.seconds < 300e-6);
 }
 
@@ -253,7 +253,7 @@ TEST_CASE("messages that vary with the data are as long as the profile's sample 
                                     .algorithms = {"lossless"}})
         .best;
   };
-  CHECK(best(1).algorithm.empty());  // the bound is fp32's size
+  CHECK(best(1).algorithm.empty());  // the message is as long as in fp32
   CHECK(best(0.51).algorithm.empty());
   CHECK(best(0.33).algorithm == "lossless");
   CHECK(best(0.33).seconds < 0.9 * best(1).seconds);

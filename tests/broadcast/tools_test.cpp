@@ -1,4 +1,4 @@
-// hipress-plan --job broadcast, and what the other tools make of its plans.
+// Tests of hipress-plan --job broadcast, and of the other tools with its plans.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -54,7 +54,7 @@ TEST_CASE_METHOD(Workplace, "the parameters of a model are broadcast as they are
       json_of(run("hipress-plan --job broadcast --input resnet50 --nnodes 4 "
                   "--evaluations 50 --json"));
   CHECK(plan.at("tensors") == 161);
-  // The model's own times are those of training: nothing waits for them here.
+  // The model's times are those of training. In a broadcast, nothing waits for them.
   const Json simulated = json_of(run("hipress-sim --input resnet50 --plan broadcast.yaml --json"));
   CHECK(simulated.at("iteration_s") == plan.at("predicted_s"));
   CHECK(json_of(run("hipress-sim --plan broadcast.yaml --json")).at("iteration_s") ==
@@ -94,7 +94,7 @@ TEST_CASE_METHOD(Workplace, "all tools take lossless messages to be as long as t
                   machines));
   CHECK(plan.at("algorithm") == "lossless");
   const double planned_s = plan.at("predicted_s");
-  CHECK(planned_s == Approx(0.53).margin(0.03));  // 0.33 of 200 kB at 1 Mbit/s
+  CHECK(planned_s == Approx(0.53).margin(0.03));  // 0.33 of 200 kB takes 0.53 s at 1 Mbit/s
   CHECK(json_of(run("hipress-sim --plan broadcast.yaml" + machines)).at("iteration_s") ==
         planned_s);
   const Json replayed =
@@ -108,8 +108,7 @@ TEST_CASE_METHOD(Workplace, "several GPUs per node are a level of their own", "[
   const Json one = json_of(run(request));
   const Json eight =
       json_of(run(request + " --gpus-per-node 8 --gpu-bandwidth 100GB/s --output g.yaml"));
-  // The root's GPU scatters, and on every node all are gathered: 2 · 7/8 · 10 MB / (100 GB/s), and
-  // what steps cost.
+  // The root's GPU scatters, and every node gathers: 2 · 7/8 · 10 MB / (100 GB/s) and fixed costs.
   const double more = eight.at("predicted_s").get<double>() - one.at("predicted_s").get<double>();
   CHECK(more >= 2 * 7.0 / 8 * 10e6 / 100e9 * 0.999);
   CHECK(eight.at("proven") == true);

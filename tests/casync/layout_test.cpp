@@ -10,7 +10,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Members = std::vector<std::uint32_t>;
 
-/// The groups' members, in order of the groups.
+/// The members of each group, in the order of the groups.
 std::vector<Members> groups_of(const Layout& layout) {
   std::vector<Members> groups;
   for (std::uint32_t u = layout.gradients; u < layout.units.size(); ++u) {
@@ -19,7 +19,7 @@ std::vector<Members> groups_of(const Layout& layout) {
   return groups;
 }
 
-/// Five gradients of 40 bytes and a large one (index 2), ready at 5, 4, 3, 2, 1, 0 us.
+/// A model with five gradients of 40 bytes and a large one (index 2), ready at 5, 4, 3, 2, 1, 0 us.
 models::Model small_ones() {
   models::Model model = model_of({10, 10, 1000, 10, 10, 10});
   for (std::size_t g = 0; g < 6; ++g) {
@@ -49,11 +49,11 @@ TEST_CASE("without wait and limit, all that is smaller than the threshold is one
   REQUIRE(groups_of(layout) == std::vector<Members>{{5, 4, 3, 1, 0}});
   const Unit& group = layout.units[6];
   CHECK(group.name == "bulk0");
-  CHECK(group.elements == 128);  // 5 · 10, up to a multiple of 32 · 4
+  CHECK(group.elements == 128);  // 5 · 10, rounded up to a multiple of 32 · 4
   CHECK(group.partitions == 4);  // N
   CHECK(from_seconds(group.ready_s).count() == 5'000'000);
   CHECK(layout.units[0].members.empty());
-  CHECK(layout.order == Members{2, 6});  // the group is complete with gradient 0
+  CHECK(layout.order == Members{2, 6});  // gradient 0 completes the group
   CHECK(layout.unit_of == Members{6, 6, 2, 6, 6, 6});
   const std::vector<Member> members = places(group, small_ones());
   CHECK(members[4].gradient == 0);
@@ -67,13 +67,13 @@ TEST_CASE("the threshold itself is not smaller than the threshold") {
 }
 
 TEST_CASE("a gradient that is ready too late after the first starts the next group") {
-  // 0, 1, 2 us are within 2 us of the first; then 4 and 5 us.
+  // The gradients ready at 0, 1 and 2 us are one group; those at 4 and 5 us are the next.
   Plan plan = bulk_plan();
   plan.bulk.wait = Picoseconds(2'000'000);
   CHECK(groups_of(make_layout(small_ones(), plan)) == std::vector<Members>{{5, 4, 3}, {1, 0}});
   plan.bulk.wait = Picoseconds(1'999'999);
   CHECK(groups_of(make_layout(small_ones(), plan)) == std::vector<Members>{{5, 4}, {1, 0}});
-  plan.bulk.wait = Picoseconds(0);  // nobody waits
+  plan.bulk.wait = Picoseconds(0);  // no gradient waits for another one
   CHECK(groups_of(make_layout(small_ones(), plan)).empty());
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("what would make a group too large starts the next") {
   plan.bulk.limit_bytes = 80;
   CHECK(groups_of(make_layout(small_ones(), plan)) == std::vector<Members>{{5, 4}, {3, 1}});
   plan.bulk.limit_bytes = 79;
-  CHECK(groups_of(make_layout(small_ones(), plan)).empty());  // of one are none
+  CHECK(groups_of(make_layout(small_ones(), plan)).empty());  // all would have one member
 }
 
 TEST_CASE("compressed and raw gradients, and those of other topologies, are grouped apart") {
@@ -106,13 +106,13 @@ TEST_CASE("half-precision gradients that a library sums are grouped as raw ones 
   CHECK(groups_of(layout) == std::vector<Members>{{5, 4, 3}, {1, 0}});
   for (const Unit& unit : layout.units) CHECK(unit.partitions == 1);
   CHECK(layout.units[6].algorithm == 0);
-  CHECK(layout.units[6].elements == 128);  // 3 · 10, up to a multiple of 32 · 4
+  CHECK(layout.units[6].elements == 128);  // 3 · 10, rounded up to a multiple of 32 · 4
   plan.bulk_groups = {{1, 2}};
   CHECK_THROWS_WITH(make_layout(small_ones(), plan), Contains("compressed differently"));
 }
 
 TEST_CASE("the rule gives each gradient the place of its group's last one") {
-  // Of 10 bytes, but the third; at 0, 1, 2 … ps; algorithms 0 and raw; a limit of two members.
+  // Gradients of 10 bytes (the third: 99), ready at 0, 1, 2 … ps; the second and sixth are raw.
   std::vector<Groupable> gradients(7, {.bytes = 10, .algorithm = 0});
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     gradients[i].ready = Picoseconds(static_cast<std::int64_t>(i));

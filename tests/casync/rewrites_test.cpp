@@ -30,13 +30,13 @@ std::vector<std::vector<TaskId>> predecessors(const TaskGraph& graph) {
 }
 
 TEST_CASE("a bulk group is synchronised as one gradient with K = N") {
-  // 6 of 10 elements each: 60, padded to 32·4 = 128, four slices of 32.
+  // Six gradients of 10 elements have 60, padded to 32·4 = 128: four slices of 32.
   Plan plan = plan_of("ring", 4, 0, 1, 6);
   plan.bulk.threshold_bytes = 1000;
   const TaskGraph graph = expand(model_of({10, 10, 10, 10, 10, 10}), plan);
   check(graph);
   CHECK(count(graph, Kind::kBackward) == 6 * 4);
-  CHECK(count(graph, Kind::kJoin) == 4);  // per node, when all members are complete
+  CHECK(count(graph, Kind::kJoin) == 4);  // one per node, which waits for all members
   CHECK(count(graph, Kind::kEncode) == 4 * 4);
   CHECK(count(graph, Kind::kSend) == 4 * 2 * 3);
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -79,8 +79,8 @@ TEST_CASE("an all-reduce in half precision is one task that casts, and sends hal
     CHECK(casts(half[id]));
     CHECK_FALSE(casts(raw[id]));
     CHECK(2 * half[id].amount == raw[id].amount);
-    CHECK(half[id].flags == kDivideOwn);  // so that no sum overflows
-    // 2(N-1)/N of 200 and of 14 bytes
+    CHECK(half[id].flags == kDivideOwn);  // divided first, so that no sum overflows
+    // 2(N-1)/N · 200 and 2(N-1)/N · 14 bytes.
     CHECK(bytes_sent(half, half[id]) == (half[id].gradient == 0 ? 300 : 21));
     CHECK(cast_of(half[id], Kind::kEncode).amount == (half[id].gradient == 0 ? 100 : 7));
     CHECK_FALSE(encodes_quotients(cast_of(half[id], Kind::kEncode), 4));
@@ -125,9 +125,9 @@ TEST_CASE("an all-reduce that a node does not take part in is refused") {
 }
 
 TEST_CASE("gradients that are ready at once share launches, depth by depth") {
-  // Ring, N = 3, K = 3, two gradients: at every node and depth one slice of each. Per node N
-  // encodes and 2N-1 = 5 decodes per partition over all nodes, so 3 and 5 launches instead of 6 and
-  // 10.
+  // On a ring with N = K = 3, a node handles one slice of each of the two gradients at every depth,
+  // in one launch. A gradient takes N = 3 encodes and 2N-1 = 5 decodes per node. So a node has 3
+  // and 5 launches instead of 6 and 10.
   Plan plan = plan_of("ring", 3, 0, 3, 2);
   plan.batch.threshold_bytes = 1 << 20;
   const TaskGraph graph = expand(model_of({960, 960}), plan);
@@ -188,13 +188,13 @@ TEST_CASE("a leader has the work of its batch and waits for what its members wai
 }
 
 TEST_CASE("without pipelining no step of a node starts before the step before it is over") {
-  // Two compressed gradients on a ring of 3, K = 3. On every node a gradient goes through N = 3
-  // encodes, 2(N-1) sends … one step each, and the second gradient behind the first.
+  // Two compressed gradients on a ring with N = K = 3. On every node, N = 3 encodes, 2(N-1) sends …
+  // of a gradient are one phase each, and the second gradient follows the first.
   Plan plan = plan_of("ring", 3, 0, 3, 2);
   plan.pipelining = false;
   const TaskGraph graph = expand(model_of({960, 960}), plan);
   check(graph);
-  // Reachability by brute force.
+  // Tasks that can be reached from each task.
   std::vector<std::set<TaskId>> after(graph.tasks());
   for (TaskId id = graph.tasks(); id-- > 0;) {
     for (const TaskId next : successors(graph, id)) {
@@ -209,7 +209,7 @@ TEST_CASE("without pipelining no step of a node starts before the step before it
       if (graph[a].gradient == 0 && graph[b].gradient == 1) CHECK(after[a].contains(b));
     }
   }
-  // What codes and what sends on one node never run side by side: one waits for the other.
+  // Of an encode or decode and a send on the same node, one waits for the other.
   for (TaskId a = 0; a < graph.tasks(); ++a) {
     for (TaskId b = 0; b < graph.tasks(); ++b) {
       const bool codes = graph[a].kind == Kind::kEncode || graph[a].kind == Kind::kDecode;
@@ -223,7 +223,7 @@ TEST_CASE("back to back, forward is split by backward times and waits for its gr
   models::Model model = model_of({100, 300});
   model.forward_s = 1e-6;
   model.gradients[0].ready_s = 1e-6;
-  model.gradients[1].ready_s = 4e-6;  // 3 us of the 4: three quarters of forward
+  model.gradients[1].ready_s = 4e-6;  // takes 3 us of the 4, so three quarters of forward
   const Plan plan = plan_of("ring", 2, kRaw, 2, 2);
   const TaskGraph graph = expand_back_to_back(model, plan, 2);
   check(graph);
@@ -241,12 +241,12 @@ TEST_CASE("back to back, forward is split by backward times and waits for its gr
   }
   using Steps = std::vector<std::pair<std::uint32_t, std::int64_t>>;
   CHECK(forward == Steps{{1, 750'000}, {0, 250'000}, {1, 750'000}, {0, 250'000}});
-  CHECK(graph.tasks() == 2 * expand(model, plan).tasks() + 2 * 2);  // one more Forward each time
+  CHECK(graph.tasks() == 2 * expand(model, plan).tasks() + 2 * 2);  // one more Forward each
 
-  model.gradients[0].ready_s = model.gradients[1].ready_s = 0;  // by elements then
+  model.gradients[0].ready_s = model.gradients[1].ready_s = 0;  // forward is then split by elements
   const TaskGraph untimed = expand_back_to_back(model, plan, 1);
   CHECK(untimed[0].amount == 750'000);
-  // As with_even_slices() makes of gradients smaller than K slices.
+  // with_even_slices() leaves no elements of gradients that are smaller than K slices.
   model.gradients[0].elements = model.gradients[1].elements = 0;
   const TaskGraph without_elements = expand_back_to_back(model, plan, 1);
   CHECK(without_elements[0].amount == 500'000);
@@ -254,7 +254,7 @@ TEST_CASE("back to back, forward is split by backward times and waits for its gr
   CHECK_THROWS(expand_back_to_back(model, plan, 0));
 }
 
-/// Any plan: sizes, ready times, decisions, options.
+/// Draws a model and a plan: sizes, ready times, decisions, options.
 std::pair<models::Model, Plan> random_plan(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -317,7 +317,7 @@ TEST_CASE("the tasks of a graph are counted before it is made") {
     plan.topology = "allreduce";
     CHECK(whole_tasks(model, plan) == expand(model, plan).tasks());
   }
-  // 2^48 elements in as many slices as they can have on 2^20 nodes.
+  // kMaxElements elements in 2^20 slices on 2^20 nodes: 7 · 2^20 tasks per slice.
   models::Model huge = model_of({models::kMaxElements});
   CHECK(whole_tasks(huge, plan_of("ring", 1 << 20, 0, 1 << 20)) ==
         Approx(7 * 0x1p40).epsilon(1e-5));

@@ -16,7 +16,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-/// A model of `layers` layers of two gradients each, the last layer ready first, a step of 3 s.
+/// A model whose layers have two gradients each. The last layer is ready first. A step takes 3 s.
 models::Model layered(int layers) {
   models::Model model;
   model.forward_s = 1;
@@ -105,7 +105,7 @@ TEST_CASE("a text may stand for a set of schedules") {
             "local(steps=50, fragments=4)", "local(steps=50, fragments=4, pattern=sequential)",
             "local(steps=100, fragments=2)", "local(steps=100, fragments=2, pattern=sequential)",
             "local(steps=100, fragments=4)", "local(steps=100, fragments=4, pattern=sequential)"});
-  // An overlap as long as the period is left out.
+  // Combinations whose overlap is as long as the period are left out.
   CHECK(texts("local(steps=1|2, overlap=0|1)") ==
         std::vector<std::string>{"local(steps=1)", "local(steps=2)", "local(steps=2, overlap=1)"});
   const auto why = [](const char* text) { return refusal([&] { Schedule::parse_set(text); }); };
@@ -141,13 +141,13 @@ TEST_CASE("layers are named by the model, else by its gradients' names") {
 TEST_CASE("fragments take turns, strided or as neighbours") {
   const models::Model model = layered(6);
   const auto table = [&](const char* text) { return Schedule::parse(text).timetable(model); };
-  // Gradients are in the order of backward: layer 5 first.
+  // Gradients are in the order of backward, so layer 5 comes first.
   CHECK(table("local(steps=10, fragments=3)").part_of ==
         std::vector<std::uint32_t>{2, 2, 1, 1, 0, 0, 2, 2, 1, 1, 0, 0});
   CHECK(table("local(steps=10, fragments=3, pattern=sequential)").part_of ==
         std::vector<std::uint32_t>{2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0});
   const Timetable turns = table("local(steps=10, fragments=3, overlap=2)");
-  CHECK(turns.steps == 10);  // one every 3
+  CHECK(turns.steps == 10);  // a fragment every 3 steps
   REQUIRE(turns.synchronisations.size() == 3);
   for (std::uint32_t part = 0; part < 3; ++part) {
     CHECK(turns.synchronisations[part].part == part);
@@ -187,7 +187,7 @@ TEST_CASE("steps without a synchronisation are one task, however many there are"
   check(short_one);
   check(long_one);
   CHECK(short_one.tasks() == long_one.tasks());
-  // Each of 12 layers is sent once a period, of whose 20 steps each is computed once.
+  // In each of 3 periods, every gradient of 24 is sent once, in 2(N-1) · K = 2 · 2 messages.
   auto counts = count(short_one);
   CHECK(counts[Kind::kSend] == 3 * 24 * 2 * 2);
   for (const TaskGraph* graph : {&short_one, &long_one}) {
@@ -208,7 +208,7 @@ TEST_CASE("a period that times cannot hold is refused") {
       Contains("longer than times can hold; give fewer"));
 }
 
-/// Tasks of that kind and gradient, on node 0.
+/// Tasks of this kind and gradient on node 0.
 std::vector<TaskId> tasks_of(const TaskGraph& graph, Kind kind, std::uint32_t gradient) {
   std::vector<TaskId> found;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -218,7 +218,7 @@ std::vector<TaskId> tasks_of(const TaskGraph& graph, Kind kind, std::uint32_t gr
   return found;
 }
 
-/// Whether a path leads from one task to the other.
+/// True if a path leads from one task to the other.
 bool leads(const TaskGraph& graph, TaskId from, TaskId to) {
   std::vector<bool> reached(graph.tasks(), false);
   reached[from] = true;
@@ -232,15 +232,15 @@ bool leads(const TaskGraph& graph, TaskId from, TaskId to) {
 TEST_CASE("a mean is awaited by the forward pass that the overlap says, and by none before it") {
   const models::Model model = layered(2);
   for (const int overlap : {0, 1, 2}) {
-    // Layer 1, gradients 0 and 1, is sent behind step 4, and layer 0 behind step 2.
+    // Layer 1 (gradients 0 and 1) is synchronised after step 3, layer 0 after step 1.
     const TaskGraph graph = expand_back_to_back(
         model, planned(fmt::format("local(steps=5, fragments=2, overlap={})", overlap), model), 2);
     check(graph);
     std::vector<TaskId> means = tasks_of(graph, Kind::kRecv, 0);
-    REQUIRE(means.size() == 4);  // two a period
+    REQUIRE(means.size() == 4);  // two per period
     const std::vector<TaskId> awaiting = tasks_of(graph, Kind::kForward, 0);
     REQUIRE(awaiting.size() >= 2);
-    std::int64_t steps_before = 0;  // computed before the forward that waits
+    std::int64_t steps_before = 0;  // computation before the forward pass that waits
     const TaskId last_of_first = means[1];
     TaskId waits = kNoIndex;
     for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -252,7 +252,7 @@ TEST_CASE("a mean is awaited by the forward pass that the overlap says, and by n
     REQUIRE(waits != kNoIndex);
     CHECK(graph[waits].kind == Kind::kForward);
     CHECK(graph[waits].gradient == 0);
-    // Steps 0 to 3 and the overlapped ones are over, and the forward pass of layer 0.
+    // Before it come steps 0 to 3, the overlapped steps, and the forward pass of layer 0.
     CHECK(steps_before == from_seconds(3 * (4 + overlap) + 0.5).count());
   }
 }
@@ -277,7 +277,7 @@ TEST_CASE("a sharded schedule is expanded layer by layer") {
   const models::Model model = layered(4);
   const TaskGraph graph = expand(model, planned("fsdp", model, "ring", 4));
   check(graph);
-  // On each node the optimizer, two passes a layer and three collectives, each with a Join.
+  // Each of 4 nodes runs the optimizer, and per layer two passes and three collectives.
   std::map<Kind, int> counts = count(graph);
   CHECK(counts[Kind::kForward] == 4 * (1 + 4));
   CHECK(counts[Kind::kBackward] == 4 * 4);
@@ -292,8 +292,9 @@ TEST_CASE("a sharded schedule is expanded layer by layer") {
              Contains("of one layer, and compressed differently"));
   plan.decisions[1].algorithm = 0;
   counts = count(expand(model, plan));
-  CHECK(counts[Kind::kAllToAll] == 4);                 // of that layer, one a node
-  CHECK(counts[Kind::kReduceScatter] == 4 * (3 + 4));  // the others', and between groups
+  CHECK(counts[Kind::kAllToAll] == 4);                 // of the compressed layer, one per node
+  CHECK(counts[Kind::kReduceScatter] == 4 * (3 + 4));  // one per other layer; between groups, one
+                                                       // per layer
 }
 
 TEST_CASE("a layer with gradients of two types is sent as one") {
@@ -304,7 +305,7 @@ TEST_CASE("a layer with gradients of two types is sent as one") {
                      {.name = "bits", .encoded_bytes = [](std::int64_t n) { return n; }}};
   plan.algorithms.front().half_precision = true;
   const Timetable table = plan.schedule.timetable(model);
-  std::uint32_t other = 1;  // of the layer that gradient 0 is in
+  std::uint32_t other = 1;  // the other gradient of gradient 0's layer
   while (table.part_of[other] != table.part_of[0]) ++other;
   model.gradients[0].dtype = models::Dtype::kBfloat16;
   const auto sent_as = [&](std::int8_t first, std::int8_t second, std::string_view by) {
@@ -314,11 +315,11 @@ TEST_CASE("a layer with gradients of two types is sent as one") {
     const Layout layout = make_layout(model, plan);
     return layout.units[layout.unit_of[0]].algorithm;
   };
-  CHECK(sent_as(0, kRaw, "library") == kRaw);  // each as it is stored
+  CHECK(sent_as(0, kRaw, "library") == kRaw);  // each gradient as it is stored
   CHECK(sent_as(kRaw, kRaw, "library") == kRaw);
   CHECK(sent_as(0, 0, "library") == 0);  // both in half precision
   CHECK(sent_as(kRaw, 0, "library") == 0);
-  CHECK(sent_as(0, kRaw, "ring") == kRaw);  // as a plan without compression is read
+  CHECK(sent_as(0, kRaw, "ring") == kRaw);  // raw, as in a plan without compression
   CHECK(sent_as(0, 0, "ring") == 0);
   CHECK(sent_as(1, 1, "ring") == 1);
   for (const std::string_view by : {"library", "ring"}) {
@@ -344,13 +345,14 @@ TEST_CASE("shards in messages are gathered into units of their own") {
   CHECK(graph.groups.empty());
   std::map<Kind, int> counts = count(graph);
   CHECK(counts[Kind::kBackward] == 4 * 4);
-  CHECK(counts[Kind::kSend] == 4 * 3 * (4 * 3));  // of each layer three operations of 4 shards
+  CHECK(counts[Kind::kSend] == 4 * 3 * (4 * 3));  // per layer, three operations with 3 messages per
+                                                  // shard
   plan.schedule = Schedule::parse("fsdp(reshard=false)");
   CHECK(make_layout(model, plan).parameters[0].backward == kNoIndex);
   CHECK(count(expand_to_run(model, plan))[Kind::kSend] == 4 * 2 * (4 * 3));
 
-  // Two pairs: a gather is 2 shards of either pair, each sent once. A reduction has 4 partitions,
-  // one message of each in either pair, and then one between the pairs, and one back.
+  // With two pairs of nodes, a gather sends each pair's 2 shards once. A reduction sends one
+  // message per partition (of 4) in each pair, then one between the pairs, and one back.
   plan.schedule = Schedule::parse("hsdp(shard=2)");
   const Layout pairs = make_layout(model, plan);
   CHECK(pairs.units[pairs.parameters[0].forward].partitions == 2);
@@ -383,7 +385,7 @@ TEST_CASE("plans of any kind follow a schedule") {
   }
 }
 
-/// Only the first layer, in every second step: nobody's idea but this test's.
+/// A timetable that synchronises all gradients in every second step.
 Timetable odd_steps(const ScheduleValues&, const models::Model& model) {
   return {.steps = 2,
           .part_of = std::vector<std::uint32_t>(model.gradients.size(), 0),
@@ -409,7 +411,7 @@ TEST_CASE("somebody else's schedule is one row") {
     CHECK_THROWS_AS(ScheduleRegistration(row), std::invalid_argument);
     const TaskGraph graph = expand_back_to_back(model, planned("odd_steps", model), 2);
     check(graph);
-    CHECK(count(graph)[Kind::kSteps] == 0);  // of two steps, one begins and one awaits
+    CHECK(count(graph)[Kind::kSteps] == 0);  // no step is plain: one begins, one awaits
     CHECK(count(graph)[Kind::kSend] == 2 * 4 * 2 * 2);
   }
   CHECK(schedule_names() == "ddp, local, fsdp, hsdp");

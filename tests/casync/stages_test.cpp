@@ -14,7 +14,7 @@ using Catch::Matchers::Contains;
 
 constexpr int kRank = 4;
 
-/// A factor of rows · rank numbers, and then one of columns · rank; nothing but matrices.
+/// An algorithm for matrices with two factors: rows · rank values, then columns · rank.
 Algorithm two_factors(bool additive = true) {
   return {.name = "factors",
           .encoded_bytes = [](std::int64_t elements) { return 4 * elements; },
@@ -47,10 +47,10 @@ Plan staged_plan(const models::Model& model, const std::string& topology, std::u
   return plan;
 }
 
-/// What each task comes after, directly or not.
+/// Per task, all tasks that precede it, directly or not.
 std::vector<std::set<TaskId>> ancestors(const TaskGraph& graph) {
   std::vector<std::set<TaskId>> before(graph.tasks());
-  for (TaskId id = 0; id < graph.tasks(); ++id) {  // a topological order
+  for (TaskId id = 0; id < graph.tasks(); ++id) {  // ids are a topological order
     for (const TaskId next : successors(graph, id)) {
       before[next].insert(before[id].begin(), before[id].end());
       before[next].insert(id);
@@ -88,7 +88,7 @@ TEST_CASE("each stage waits for the mean of the stage before it, and the decode 
   for (const TaskId decode : decodes) {
     for (const TaskId second : encodes[1]) CHECK(before[decode].contains(second) == true);
   }
-  // Nobody reads or writes a factor's slices any more when the next stage begins.
+  // When the next stage begins, all tasks that read or write the factor's slices have ended.
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const Factor* const factor = graph.factor_of(graph[id]);
     if (factor == nullptr || graph[id].kind == Kind::kJoin) continue;
@@ -109,7 +109,7 @@ TEST_CASE("a factor holds its members' messages one after the other, and slices 
   REQUIRE(layout.first_factor == 4);  // three gradients and a group
   REQUIRE(layout.units.size() == 4 + 2 * 2);
   const Unit& group = layout.units[3];
-  CHECK(group.elements == 150 + 350);  // it does not travel, and is not padded
+  CHECK(group.elements == 150 + 350);  // its own values are not sent, so they are not padded
   const Factor& first = layout.factors[group.first_factor - 4];
   CHECK(first == Factor{.unit = 3,
                         .stage = 0,
@@ -118,7 +118,7 @@ TEST_CASE("a factor holds its members' messages one after the other, and slices 
                         .element_ranks = 500 * kRank,
                         .value_ranks = (3 + 70) * kRank * kRank,
                         .mean_values = (3 + 70) * kRank});
-  CHECK(layout.units[group.first_factor].elements == 384);  // 292 up to a multiple of 32·4
+  CHECK(layout.units[group.first_factor].elements == 384);  // 292, rounded up to a multiple of 32·4
   CHECK(layout.units[group.first_factor].name == "bulk0.0");
   CHECK(layout.owner(group.first_factor + 1) == 3);
   const std::vector<FactorPart> parts = factor_parts(layout, group.first_factor, model, plan);
@@ -144,7 +144,7 @@ TEST_CASE("simulated factors are as long as in the mean over steps, with the sam
     CHECK(runs[id].node == simulated[id].node);
     if (runs.factor_of(runs[id]) == nullptr) continue;
     CHECK(runs[id].amount >= simulated[id].amount);
-    // 500 · 4 numbers in a step, 40 · 4 in the next: 270 · 4 in the mean, up to a multiple of 128.
+    // 500 · 4 values in one step, 40 · 4 in the next: 270 · 4 in the mean, rounded up to 9 · 128.
     if (runs[id].kind == Kind::kSend && runs.unit_of(runs[id]) == 1) {
       CHECK(runs[id].amount == 4 * 2048 / 4);
       CHECK(simulated[id].amount == 4 * 1152 / 4);
@@ -155,7 +155,7 @@ TEST_CASE("simulated factors are as long as in the mean over steps, with the sam
 TEST_CASE("gradients compressed in stages are grouped by what they send") {
   const models::Model model = matrices({{1000, 1000}, {900, 1000}});
   Plan plan = staged_plan(model, "ring", 2, 1);
-  plan.bulk.threshold_bytes = 40'000;  // they have 4 MB, and send 32 kB and less
+  plan.bulk.threshold_bytes = 40'000;  // a gradient has 3.6 or 4 MB, but sends at most 32 kB
   CHECK(make_layout(model, plan).order.size() == 1);
   plan.bulk.limit_bytes = 60'000;
   CHECK(make_layout(model, plan).order.size() == 2);
@@ -214,7 +214,7 @@ TEST_CASE("stages go with batches, without pipelining, and back to back") {
   Plan plan = staged_plan(model, topology, 3, 3);
   const TaskGraph twice = expand_back_to_back(model, plan, 2);
   check(twice);
-  CHECK(twice.tasks() == 2 * expand(model, plan).tasks() + 2 * 3 * (3 - 1));  // Forward, in three
+  CHECK(twice.tasks() == 2 * expand(model, plan).tasks() + 2 * 3 * (3 - 1));  // three Forwards
   plan.batch.threshold_bytes = 1 << 20;
   const TaskGraph batched = expand(model, plan);
   check(batched);

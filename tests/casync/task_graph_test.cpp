@@ -28,13 +28,13 @@ TEST_CASE("seconds become whole picoseconds, rounded to the nearest") {
 }
 
 TEST_CASE("slices are ceil(m/K) rounded up to 32, the last shorter, then empty") {
-  // m = 100, K = 3: ceil(100/3) = 34 -> 64; so 64, 36, 0.
+  // With 100 elements and K = 3, ceil(100/3) = 34 is rounded up to 64: slices of 64, 36, 0.
   CHECK(slice(100, 3, 0).begin == 0);
   CHECK(slice(100, 3, 0).elements == 64);
   CHECK(slice(100, 3, 1).begin == 64);
   CHECK(slice(100, 3, 1).elements == 36);
   CHECK(slice(100, 3, 2).elements == 0);
-  // A size beyond 32 bits: 2^40 + 1 elements in two.
+  // A size beyond 32 bits: 2^40 + 1 elements in two slices.
   const std::int64_t huge = (std::int64_t{1} << 40) + 1;
   CHECK(slice(huge, 2, 0).elements + slice(huge, 2, 1).elements == huge);
   CHECK(slice(huge, 2, 1).begin % 32 == 0);
@@ -96,7 +96,7 @@ TEST_CASE("a broken graph is refused with the culprit's name") {
     const TaskId a = builder.add({.kind = Kind::kEncode});
     const TaskId b = builder.add({.kind = Kind::kDecode});
     const TaskId c =
-        builder.add({.partition = 7, .kind = Kind::kMerge});  // behind the cycle, not in it
+        builder.add({.partition = 7, .kind = Kind::kMerge});  // after the cycle, not in it
     builder.edge(a, b);
     builder.edge(b, a);
     builder.edge(b, c);

@@ -11,7 +11,7 @@ using Catch::Matchers::Contains;
 
 constexpr std::int64_t kElements = 32 * 1000;
 
-/// How many tasks of each kind there are on each node.
+/// Number of tasks of each kind on each node.
 std::map<Kind, std::vector<int>> count(const TaskGraph& graph) {
   std::map<Kind, std::vector<int>> counts;
   for (int kind = 0; kind < kKinds; ++kind) counts[static_cast<Kind>(kind)].resize(graph.nodes);
@@ -32,7 +32,7 @@ TEST_CASE("compressed ps has K encodes per node, N-1+K decodes per server and K 
       check(graph);
       auto counts = count(graph);
       for (int node = 0; node < nodes; ++node) {
-        const bool serves = node < partitions;  // server(0, k) = k
+        const bool serves = node < partitions;  // node k serves partition k of gradient 0
         CHECK(counts[Kind::kEncode][node] == partitions);
         CHECK(counts[Kind::kDecode][node] == (serves ? nodes - 1 + partitions : partitions));
       }
@@ -86,8 +86,8 @@ TEST_CASE("every node gets every slice of the mean, and the divisions are where 
     means_coded += divides && task.kind == Kind::kEncode && task.role == Role::kServer;
     overwrites += task.kind == Kind::kDecode && !(task.flags & kAccumulate);
   }
-  // Once per partition: by the last addition, or by who codes the mean; or every node its own
-  // contribution to every partition.
+  // Divided once per partition: raw sums by the last addition, encoded ones by the server's Encode.
+  // Half-precision sums in a ring: every node divides its own slice of every partition first.
   CHECK(sums == (coded ? 0 : 4));
   CHECK(means_coded == (coded && !divide_first ? 4 : 0));
   CHECK(own == (divide_first ? 4 * 4 : means_coded));
@@ -100,7 +100,7 @@ TEST_CASE("the server adds its own slice first, then those of ranks server-1, se
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     if (graph[id].kind == Kind::kMerge) senders.push_back((4 - graph[id].peer_offset) % 4);
   }
-  CHECK(senders == std::vector<std::uint32_t>{3, 2, 1});  // server 0; ids are in chain order
+  CHECK(senders == std::vector<std::uint32_t>{3, 2, 1});  // server 0; ids are in the order of sums
 }
 
 TEST_CASE("server and ring start are shifted by gradient and partition") {
@@ -168,7 +168,7 @@ TEST_CASE("a message's bytes are the codec's, and four an element when raw") {
 
 TEST_CASE("messages of long slices say so") {
   for (const std::string topology : {"ps", "ring"}) {
-    // The first gradient's halves are just long enough, the second's just not.
+    // The first gradient's slices are just long enough, the second's are a little too short.
     const TaskGraph graph = expand(model_of({2 * kLongElements, 2 * kLongElements - 64}),
                                    plan_of(topology, 2, 0, 2, 2));
     for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -188,7 +188,7 @@ TEST_CASE("impossible requests are refused") {
   CHECK_THROWS_WITH(expand(model_of({1, 2}), plan_of("ps", 2, kRaw, 1)),
                     Contains("decides 1 gradients"));
   CHECK(find_topology("RING").name == "ring");
-  CHECK(expand(model_of({}), plan_of("ps", 4, kRaw, 1, 0)).tasks() == 4);  // Forward alone
+  CHECK(expand(model_of({}), plan_of("ps", 4, kRaw, 1, 0)).tasks() == 4);  // only Forward tasks
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What operators on arrays of any length mean, through programs compiled at run time.
+// Tests the operators on arrays of any length, with programs compiled at run time.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ namespace {
 using testing::compiled;
 using testing::program_file;
 
-/// A program that sends the array `out` of its statements, of at most the gradient's length, and
+/// A program that sends array `out` of `statements`, which has at most the gradient's length, and
 /// decodes to it, followed by zeros.
 std::string sends_array(const std::string& statements) {
   return "void ArrayEncode(float* gradient, uint8* compressed) {\n" + statements +
@@ -128,7 +128,7 @@ TEST_CASE("reduce folds any lambda in its type, over any array") {
 }
 
 TEST_CASE("a fold is cut into blocks of 1024, each from its first element on") {
-  // Subtraction shows the order: initial - fold(block 1) - fold(block 2).
+  // Subtraction depends on the order: the result is initial - fold(block 1) - fold(block 2).
   std::vector<float> inputs(1500);
   for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<float>(i % 7);
   const auto block = [&](std::size_t begin, std::size_t end) {
@@ -155,7 +155,7 @@ TEST_CASE("sample takes one element of every part of the array, by the draws' ke
   CHECK(std::set<float>(first.begin(), first.begin() + 100).size() == 100);
   CHECK(array("sample", program, inputs) == first);
   CHECK(array("sample", program, inputs, {.step = 1}) != first);
-  // More samples than elements: some twice, none from outside.
+  // With more samples than elements, some elements occur twice, but none from outside the array.
   const auto many =
       array("sample_many", "float* out = map(sample(gradient, 20), [](float v) { return v + 1; });",
             std::vector<float>(inputs.begin(), inputs.begin() + 7));
@@ -163,7 +163,7 @@ TEST_CASE("sample takes one element of every part of the array, by the draws' ke
 }
 
 TEST_CASE("whole random numbers are uniform and below their end") {
-  // Ten values, 100000 draws: each count has mean 10000 and deviation 95; 5 of those.
+  // Each of ten values has a count with mean 10000 and standard deviation 95; five are allowed.
   const auto drawn =
       array("random_int", "float* out = map(gradient, [](float v) { return random<int>(-3, 7); });",
             std::vector<float>(100000, 1.0f));
@@ -191,7 +191,7 @@ TEST_CASE("state is 0 at first, kept between steps, and finite for ever") {
   const State state{.data = states.data(), .stride = 5};
   const std::vector<float> gradient = {1, 2, 3, 4, 5};
   CHECK(testing::round_trip(*codec, gradient, {}, state) == std::vector<float>(5, 2.0f));
-  // The residual is first: gradient - 2.
+  // The first array is the residual: gradient - 2.
   CHECK(states[0] == -1);
   CHECK(states[4] == 3);
   CHECK(states[5] == 1);
@@ -199,9 +199,9 @@ TEST_CASE("state is 0 at first, kept between steps, and finite for ever") {
   CHECK(states[0] == 1 - 1 - 4);
   CHECK(states[5] == 2);
   for (const float v : states) CHECK(std::isfinite(v));
-  // Without memory every step is the first.
+  // Without a state, every step is the first.
   CHECK(testing::round_trip(*codec, gradient, {}, {}) == std::vector<float>(5, 2.0f));
-  // A NaN leaves all of it as it was.
+  // A NaN leaves all states unchanged.
   const std::vector<float> before = states;
   const auto decoded = testing::round_trip(*codec, {1, NAN, 3, 4, 5}, {}, state);
   for (const float v : decoded) CHECK(std::isnan(v));
@@ -234,7 +234,7 @@ const char* const kEveryKind =
 TEST_CASE("a message carries arrays of every type and fields between them") {
   const auto codec = compiled("kinds", kEveryKind);
   const std::vector<float> inputs = {1, -1, -1, 4, -1, -1, 7, -1, -1, 10, -3};
-  // Positive at 0, 3, 6 and 9.
+  // Elements 0, 3, 6 and 9 are positive.
   CHECK(testing::round_trip(*codec, inputs, {}, {}) ==
         std::vector<float>{4, 8999, 255, 1.0f / 3, 7, 60000, 4294967, 2008, 15, 5, -1.5f});
 }
@@ -271,7 +271,7 @@ TEST_CASE("a general message that is damaged is refused, and nothing is written"
     }
   };
   REQUIRE(decodes());
-  // Header, then 8 + 4 bytes of fields in 16, then the lengths of three kinds of arrays.
+  // The header is followed by fields (8 + 4 bytes, padded to 16) and the lengths of the arrays.
   for (const std::size_t at : {0u, 4u, 6u, 7u}) {
     const std::byte before = std::exchange(message[at], std::byte(0xee));
     CHECK_FALSE(decodes());
@@ -289,8 +289,8 @@ TEST_CASE("a general message that is damaged is refused, and nothing is written"
 }
 
 TEST_CASE("a quantiser compiled as a program of arrays gives the same bits") {
-  // An array of state that nobody reads makes a program a general one: another emitter, another
-  // frame, plain loops instead of vectors. What both decode to must agree.
+  // An unused state makes a program an array program: a different emitter, a different frame, and
+  // plain loops instead of vectors. Both must decode to the same values.
   const auto read = [](const std::string& name) {
     return io::read_file(std::string(HIPRESS_SOURCE_DIR) + "/kernels/algorithms/" + name + ".pse");
   };
@@ -330,7 +330,7 @@ TEST_CASE("dgc compiled as a program of arrays gives the same bits") {
     return io::read_file(std::string(HIPRESS_SOURCE_DIR) + "/kernels/algorithms/" + name + ".pse");
   };
   std::string encoder = read("DgcEncode");
-  // A field in the message: no sparsifier any more.
+  // With a field in the message, the program is not a sparsifier any more.
   encoder.replace(encoder.find("concat(chosen"), 13, "concat(count, chosen");
   std::string decoder = read("DgcDecode");
   decoder.replace(decoder.find("extract(compressed, "), 20,
@@ -363,7 +363,7 @@ TEST_CASE("a program's names never meet those of the code that is made of it") {
               "second; });\n"
               "float* out = map(range(1), [&](int i) { return r; });",
               inputs)[0] == ((2 * 2 + 3) * 2 + 5) * 2 + 7);
-  // Keywords, macros, the frame's functions and the names that generated code makes.
+  // Variables may have names of keywords, macros, functions of the frame, and of generated code.
   std::string statements, sum = "0";
   int count = 0;
   for (const char* name : {"static_cast", "thread_local",  "co_await",  "errno",       "NULL",
@@ -418,7 +418,7 @@ TEST_CASE("what a program makes infinite is seen by everybody and keeps no state
   CHECK(states == std::vector<float>(6, 0.0f));
   CHECK(testing::round_trip(*codec, {4, 1, 2}, {}, state) == std::vector<float>{1, 0.5f, 0.25f});
   CHECK(states == std::vector<float>{3, 0.5f, 1.75f, 1, 1, 1});
-  // Infinite where it is decoded only.
+  // A program whose message is finite, but decodes to infinities.
   const auto divides = compiled("infinite_decode",
                                 "void RatioEncode(float* gradient, uint8* compressed) {\n"
                                 "  error_feedback gradient;\n  float a = gradient[0];\n"
@@ -435,7 +435,7 @@ TEST_CASE("what a program makes infinite is seen by everybody and keeps no state
 }
 
 TEST_CASE("a quantiser's message of infinite numbers or levels is seen by everybody") {
-  // The mean over no elements is divided by 0; and a level that overflows.
+  // One program sends 1 / s with a sum s = 0; in the other, a level is a / (a - 2) with a = 2.
   const auto program = [](const std::string& field, const std::string& level) {
     return "void QEncode(float* gradient, uint8* compressed) {\n"
            "  error_feedback gradient;\n"
@@ -465,7 +465,7 @@ TEST_CASE("a quantiser's message of infinite numbers or levels is seen by everyb
 }
 
 TEST_CASE("a sparsifier of entries that may be no numbers sends the largest that are") {
-  // Square roots of negative numbers are none; 100000 elements are sampled, 1000 are not.
+  // Negative numbers have no square roots. 100000 elements are sampled, 1000 are not.
   const auto codec = compiled("roots",
                               "void RootsEncode(float* gradient, uint8* compressed) {\n"
                               "  float* roots = map(gradient, [](float v) { return sqrt(v); });\n"

@@ -1,4 +1,4 @@
-// Programs of blocks: what they may be, and what the compiler says to those that may not.
+// Tests of programs of blocks: valid ones, and the errors for invalid ones.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ using Catch::Contains;
 
 const std::string kLarger = "[](float a, float b) { return max(a, b); }";
 
-/// An encoder of blocks, with other statements before the message, and other arrays in it.
+/// An encoder of blocks, with `statements` before the message, whose arrays are `message`.
 std::string encoder(const std::string& statements, const std::string& message = "most, q",
                     const std::string& block = "int block = 64 in [32, 2048]") {
   return "void XEncode(float* gradient, uint8* compressed, " + block + ") {\n" +
@@ -44,7 +44,7 @@ TEST_CASE("a program of blocks compiles, and is one for CPUs and GPUs") {
   CHECK(runs_on_gpus(elaborated.program));
   const ProgramParameter& block = elaborated.program.parameters.at(0);
   CHECK(block.multiple == 32);
-  // A parameter without a range is held to one.
+  // A parameter without a range gets the range of block sizes.
   const Source wide{"t.pse", encoder("", "most, q", "int block = 64")};
   CHECK(elaborate({&wide}).program.parameters.at(0).most == 2048);
 }
@@ -126,7 +126,7 @@ TEST_CASE("what lanes cannot compute is named where it stands, with what they wo
     return complaint(
         encoder("uint<4>* r = map(gradient, [](float v) {\n" + code + "\n});", "most, r"));
   };
-  // Line 4 of the program is `code`; the column is the expression's.
+  // Line 5 of the program is `code`; the column is the expression's.
   CHECK_THAT(coded("int k = v > 0 ? 3 : 1; return uint<4>((k - 2) * 5);"),
              Contains("t.pse:5:40: ") && Contains("a whole number of -1 to 1") &&
                  Contains("float(a) - b"));
@@ -147,9 +147,9 @@ TEST_CASE("what keeps a program from being one of blocks is named, also if it co
   CHECK_THAT(complaint(program), Contains("t.pse:2:17: ") && Contains("it sorts"));
 }
 
-/// tests/kernels/data/Logblock.pse by its definition: a block's elements become m 2^(k - steps + 1)
-/// with their sign, m the block's largest magnitude, steps = 2^(b-1). k is the exponent of
-/// 1.5 |v| / m, counted from that of 2^(1-steps) and at least 0.
+/// Results of tests/kernels/data/Logblock.pse by its definition. An element becomes
+/// m 2^(k - steps + 1) with its sign, where m is the block's largest magnitude and steps = 2^(b-1).
+/// k is the exponent of 1.5 |v| / m plus steps - 1, and at least 0.
 std::vector<float> logarithmic(const std::vector<float>& values, int b, std::size_t block) {
   const int steps = 1 << (b - 1);
   std::vector<float> result;
@@ -175,12 +175,12 @@ TEST_CASE("programs of blocks have codes of 1 to 8 bits, and keep a residual") {
     INFO(b << " bits");
     const auto codec =
         kernels::testing::compiled("logblock", text, "(b=" + std::to_string(b) + ",block=64)");
-    // 6 blocks of 333 elements send 4 bytes each: codes begin at 16 + 24 -> 48, and take 4 b bytes
-    // for each of 11 words of 32 elements.
+    // 333 elements have 6 blocks, which send 4 bytes each. Codes begin at 16 + 24, rounded up to
+    // 48, and take 4 b bytes for each of 11 words of 32 elements.
     CHECK(codec->encoded_bytes(333) == 48 + 11 * 4 * b);
     const std::vector<float> decoded = kernels::testing::round_trip(*codec, inputs);
     REQUIRE(decoded == logarithmic(inputs, b, 64));
-    // Two steps with a residual: v = x + e, and e becomes v less what is sent.
+    // Two steps with a residual e: v = x + e is sent, and e becomes v minus the decoded values.
     std::vector<float> residual(inputs.size(), 0), expected = residual;
     for (int step = 0; step < 2; ++step) {
       std::vector<float> v = inputs;
@@ -191,7 +191,7 @@ TEST_CASE("programs of blocks have codes of 1 to 8 bits, and keep a residual") {
       REQUIRE(kernels::testing::round_trip(*codec, inputs, {}, state) == sent);
       REQUIRE(residual == expected);
     }
-    // A NaN in the last block makes the whole slice one, and leaves the whole residual.
+    // A NaN in the last block makes the whole slice NaN, and leaves the whole residual unchanged.
     std::vector<float> spoilt = inputs;
     spoilt.back() = std::nanf("");
     const kernels::State state{residual.data(), static_cast<std::int64_t>(residual.size())};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs compiled at run time: what the cache takes, and how the compiler ends.
+"""Tests programs compiled at run time: which cached files are used, and how the compiler is ended.
 
 usage: cache_test.py FOLDER-OF-THE-TOOLS
 """
@@ -23,7 +23,7 @@ void SignsDecode(uint8* c, float* g) {{
   g = map(q, [](int s) {{ return 1 - 2 * s; }});
 }}
 """
-# A compiler that never ends, and a child of it that does not end for being asked.
+# A compiler that never ends, with a child that ignores SIGTERM and SIGHUP.
 SLOW = """#!/bin/sh
 (trap '' TERM HUP; while :; do sleep 1; done) &
 echo $! $$ > {pids}.new
@@ -34,7 +34,7 @@ wait
 
 
 def works(pid):
-    """Whether a process runs; a zombie does not."""
+    """True if a process runs and is not a zombie."""
     try:
         return ") Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
     except OSError:
@@ -122,7 +122,7 @@ class Cache(Folder):
         two.write_bytes(wrong)
         self.verifies(self.replay("two.pse"))
         self.assertNotEqual(two.read_bytes(), wrong)
-        # Nor with the manifest that belongs to it.
+        # With its own manifest, it is not run, either.
         two.write_bytes(wrong)
         two.with_suffix(".manifest").write_bytes(one.with_suffix(".manifest").read_bytes())
         self.verifies(self.replay("two.pse"))

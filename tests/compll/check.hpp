@@ -7,7 +7,7 @@
 
 namespace hipress::compll {
 
-/// What the compiler says to a program: the message, or "" if it compiles. The file is "t.pse".
+/// Compiles a program as file "t.pse". Returns the error's text, or "" if it compiles.
 inline std::string complaint(const std::string& text) {
   const Source source{"t.pse", text};
   try {

@@ -11,8 +11,8 @@
 
 namespace hipress::kernels::testing {
 
-/// The path of a program of this text. It and what is compiled for it lie in a folder of this
-/// build; programs of other texts have other folders, since tests run at the same time.
+/// Writes a program to a file, and returns its path. The program and its compiled code lie in a
+/// folder of this build. Each text has its own folder, because tests run at the same time.
 inline std::string program_file(const std::string& name, const std::string& text) {
   setenv("HIPRESS_CACHE", HIPRESS_TEST_CACHE, 1);
   const std::string folder = std::string(HIPRESS_TEST_CACHE) + "/programs/" + io::fingerprint(text);
@@ -22,7 +22,7 @@ inline std::string program_file(const std::string& name, const std::string& text
   return path;
 }
 
-/// The codec of a program, with parameters "(a=1,b=2)" or none.
+/// Codec of a program, with `parameters` such as "(a=1,b=2)".
 inline std::unique_ptr<Codec> compiled(const std::string& name, const std::string& text,
                                        const std::string& parameters = "") {
   return make_codec(program_file(name, text) + parameters);

@@ -1,4 +1,4 @@
-// What the compiler says about programs that are wrong: where, what, and what to do.
+// Tests of the compiler's errors and notes: each names the place, the mistake and the remedy.
 
 #include <catch2/catch.hpp>
 
@@ -11,7 +11,7 @@ namespace {
 using Catch::Contains;
 using Catch::StartsWith;
 
-/// An encoder around some statements; the first of them is on line 2.
+/// An encoder with `statements`, the first of them on line 2.
 std::string encoder(const std::string& statements) {
   return "void XEncode(float* gradient, uint8* compressed, uint8 b = 2 in [1, 8], float t = 1) "
          "{\n" +
@@ -223,7 +223,7 @@ TEST_CASE("mistakes outside an encoder have their message") {
   }
 }
 
-/// What the compiler notes about a program that compiles.
+/// The compiler's notes on a program that compiles.
 std::string notes(const std::string& text) {
   const Source source{"t.pse", text};
   const Elaborated elaborated = elaborate({&source});
@@ -301,7 +301,7 @@ TEST_CASE("an algorithm has at most 32 parameters") {
 }
 
 TEST_CASE("a program whose loops come to too much code is refused") {
-  // Forty sums over a value that takes thousands of operations, each in a loop of its own.
+  // Forty loops add up a value that takes thousands of operations.
   std::string program = "float f0(float a) { return a + 1; }\n";
   for (int i = 1; i < 9; ++i) {
     const std::string before = "f" + std::to_string(i - 1);
@@ -364,7 +364,7 @@ TEST_CASE("a file whose name has control characters is not read") {
 }
 
 TEST_CASE("branches over shared values are compiled in linear time") {
-  // Each value is used twice by the next: 2^60 paths.
+  // Each value uses the one before twice, so there are 2^60 paths.
   std::string statements =
       "float s = t;\nuint<2>* q = map(gradient, [&](float v) {\n"
       "  int x0 = v < 0 ? 1 : 0; int y0 = v < 1 ? 1 : 0;\n";
@@ -390,7 +390,7 @@ TEST_CASE("deep and huge programs are refused, not followed") {
              Contains("1000 operators one upon the other"));
   CHECK_THAT(complaint(encoder(repeated("{", 5000) + repeated("}", 5000))),
              Contains("nested more than 200 deep"));
-  // Forty functions, each calling the one before twice: 2^40 calls if they were all followed.
+  // Each of forty functions calls the one before twice. Inlining all would give 2^40 calls.
   std::string doubling = "float f0(float x) { return x + 1; }\n";
   for (int i = 1; i < 40; ++i) {
     const std::string before = "f" + std::to_string(i - 1);

@@ -1,4 +1,4 @@
-// The compiler on whatever libFuzzer thinks of: an error or code, nothing else.
+// Fuzzes the compiler with libFuzzer: a program must give an error or code.
 //
 //   build/fuzz/tests/compll/fuzz_compll -max_total_time=600 CORPUS kernels/algorithms
 //   tests/compll/data

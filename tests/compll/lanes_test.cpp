@@ -1,5 +1,5 @@
-// Code of elements runs on lanes of 32 bits, or an element at a time in 64: what a program means
-// must not depend on it. What lanes cannot do makes a program one of arrays.
+// Tests that a program gives the same results on lanes of 32 bits as for one element at a time in
+// 64 bits. A program that lanes cannot compute becomes an array program.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -15,8 +15,8 @@ namespace {
 
 using testing::compiled;
 
-/// What a program makes of a gradient: as it is, and as a program of arrays, which state that
-/// nobody reads makes it.
+/// Checks the decoded values of a program, as it is and as an array program. An unused state makes
+/// it an array program.
 void check_both_ways(const std::string& name, const std::string& text,
                      const std::string& parameters, const std::vector<float>& inputs,
                      const std::vector<float>& expected) {
@@ -27,8 +27,8 @@ void check_both_ways(const std::string& name, const std::string& text,
   CHECK(testing::round_trip(*compiled(name + "_arrays", general, parameters), inputs) == expected);
 }
 
-/// A program that sends for every element v a code of `bits` bits, the value of the lambda `body`,
-/// and decodes to it. `statements` come before.
+/// A program that sends a code of `bits` bits for every element v, and decodes to it. The code is
+/// the value of a lambda with the body `body`, after `statements`.
 std::string sends_code(const std::string& bits, const std::string& statements,
                        const std::string& body, const std::string& parameters = "") {
   return "void CodeEncode(float* gradient, uint8* compressed" + parameters + ") {\n" + statements +
@@ -50,7 +50,7 @@ TEST_CASE("negative whole numbers of an element are clamped and compared as what
 }
 
 TEST_CASE("elements are compared with numbers of the slice of any sign and size") {
-  // 1 where q > n = -3, 2 where q > count = -2, 4 where q is below 2^32: always.
+  // Adds 1 if q > n = -3, 2 if q > count = -2, and 4 if q < 2^32. All three are always true.
   const std::string above =
       sends_code("3",
                  "  int count = reduce(map(gradient, [](float v) { return v < 0 ? -1 : 0; }), 0,\n"
@@ -59,13 +59,13 @@ TEST_CASE("elements are compared with numbers of the slice of any sign and size"
                  "    return (q > n ? 1 : 0) + (q > count ? 2 : 0) + (q < 4294967296 ? 4 : 0);",
                  ", int n = 0 in [-8, 8]");
   check_both_ways("negative_bound", above, "(n=-3)", {-2, 3, -0.5f, 0, 20}, {7, 7, 7, 7, 7});
-  // n = 4: q is 0, 3, 0, 0, 15.
+  // With n = 4, only the last of q = 0, 3, 0, 0, 15 is larger.
   check_both_ways("negative_bound", above, "(n=4)", {-2, 3, -0.5f, 0, 20}, {6, 6, 6, 6, 7});
 }
 
 TEST_CASE("whole numbers of floats have all the bits that the program says") {
   const std::vector<float> inputs = {3e7f, 1e7f, -1, 3e9f};
-  // fp32 holds 2^24 - 1 = 16777215, and of what is above not every whole number.
+  // Not every whole number above 2^24 is exact in fp32.
   check_both_ways("wide", sends_code("1", "", "uint<30> w = v; return w > 20000000 ? 1 : 0;"), "",
                   inputs, {1, 0, 0, 1});
   const std::string by_parameter = sends_code(
@@ -75,12 +75,12 @@ TEST_CASE("whole numbers of floats have all the bits that the program says") {
 }
 
 TEST_CASE("a shift by a number of the element's own") {
-  // 2^0, 2^1, 2^5, and 2^7 for what is clamped to 7.
+  // The result is 2^k, where k is clamped to 0 … 7: 100 becomes 7, and -1 becomes 0.
   check_both_ways("shift", sends_code("8", "", "uint<3> k = v; return 1 << k;"), "",
                   {0, 1, 5, 7, 100, -1}, {1, 2, 32, 128, 128, 1});
   check_both_ways("shift_right", sends_code("8", "", "uint<3> k = v; return 200 >> k;"), "",
                   {0, 1, 5}, {200, 100, 6});
-  // By one of the slice it may remain on lanes.
+  // A shift by a number of the slice remains on lanes.
   check_both_ways("shift_all",
                   sends_code("8", "", "uint<3> k = v; return k << n;", ", int n = 1 in [0, 4]"),
                   "(n=3)", {0, 1, 5}, {0, 8, 40});
@@ -98,7 +98,7 @@ TEST_CASE("a decoder compares codes with negative numbers") {
   check_both_ways("negative_level", text, "(n=1)", {0, 1, 2, 7}, {5, 5, 3, 3});
 }
 
-// ---- what stays fast ----
+// ---- programs that run on lanes ----
 
 compll::Program program_of(const std::vector<std::string>& texts) {
   std::vector<compll::Source> sources;
@@ -124,7 +124,7 @@ TEST_CASE("what lanes can do remains theirs") {
   CHECK(program_in("tests/compll/data/TernGradEncode.pse", "tests/compll/data/TernGradDecode.pse")
             .quantizer);
   CHECK(program_of({io::read_file(HIPRESS_SOURCE_DIR "/tests/kernels/data/Spread.pse")}).quantizer);
-  // Negative numbers that are summed or made floats of; the top of a parameter's bits.
+  // Negative numbers may be summed or converted to floats; a parameter may set the number of bits.
   CHECK(program_of({"void SignEncode(float* gradient, uint8* compressed, uint8 b) {\n"
                     "  int n = reduce(map(gradient, [](float v) { return v < 0 ? -1 : 1; }), 0,\n"
                     "                 [](int a, int b) { return a + b; });\n"

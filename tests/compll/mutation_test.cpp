@@ -1,4 +1,4 @@
-// Programs with random damage: an error or code, never a crash and never an endless run.
+// Tests that programs with random damage give an error or code, never a crash or an endless loop.
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -24,7 +24,7 @@ std::vector<std::string> programs() {
   return texts;
 }
 
-/// A name, number, sign or blank of the text: what a mutation moves.
+/// Splits a text into names, numbers, signs and blanks, which mutations move.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   for (const char c : text) {
@@ -78,7 +78,7 @@ TEST_CASE("damaged programs give an error or code") {
       REQUIRE(said.starts_with("t.pse:"));
     }
   }
-  // Changes in comments and of numbers still compile; most others do not.
+  // Programs with changed comments or numbers still compile; most others do not.
   CHECK(compiled > 100);
   CHECK(refused > 1000);
 }

@@ -1,5 +1,5 @@
-// What wrappers of frameworks call, with an algorithm that is no quantiser: it decodes by itself,
-// keeps two arrays, and its messages vary in length.
+// Tests kernels/export/operator.hpp, which frameworks' wrappers call, with a hand-written
+// algorithm: it has its own decode function and two state arrays, and its messages vary in length.
 #include "kernels/export/operator.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 #include "tests/compll/compiled.hpp"
 
-// operator.hpp has hidden the types that this is about.
+// operator.hpp has hidden the types that this header uses.
 #pragma GCC visibility push(hidden)
 #include "kernels/user/algorithm.hpp"
 #pragma GCC visibility pop
@@ -24,8 +24,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// "Positive": a message is a count and the positive values' indices, each with its value over
-/// `scale`. The first array of state counts encodes, the second holds the last gradient.
+/// Algorithm "Positive": sends the number of positive values, and the index and value / `scale` of
+/// each. The first state array counts encodes, the second one holds the last gradient.
 namespace positive {
 
 struct Entry {
@@ -193,7 +193,7 @@ TEST_CASE("an operator's lengths and keys are sane") {
 
 namespace {
 
-/// Asks an operator to decode every beginning of a message, and the whole to other lengths.
+/// Requires that decode() refuses a message that is cut anywhere, or with one element too many.
 void check_cut_messages(const Operator& coder) {
   std::vector<float> values(1000), decoded(1001);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -206,7 +206,7 @@ void check_cut_messages(const Operator& coder) {
   const std::vector<float> before = decoded;
   for (std::int64_t n = 0; n < bytes; ++n) {
     INFO(n << " of " << bytes << " bytes");
-    // In memory of its own, so that a sanitiser sees what is read behind it.
+    // A copy, so that a sanitizer detects reads past the end.
     const std::vector<std::byte> cut(message.begin(), message.begin() + n);
     REQUIRE_THROWS_WITH(coder.decode(cut.data(), n, 1000, decoded.data()), Contains("message"));
   }
@@ -230,8 +230,8 @@ TEST_CASE("an operator refuses a message that ends too early, wherever it was cu
 }
 
 TEST_CASE("an operator refuses slices longer than the algorithm's messages can say") {
-  // Of 33 + 2^32 elements a fraction of 1e-9 is 5, two arrays of 8 numbers behind the header. The
-  // header holds the length modulo 2^32: this one says 33.
+  // A density of 1e-9 sends 5 of 33 + 2^32 elements: after the header, two arrays with room for 8
+  // numbers. The header has the length modulo 2^32, here 33.
   const Operator coder(hipress_dgc_portable, {1e-9, 0.9});
   constexpr std::int64_t kElements = 33 + (std::int64_t{1} << 32);
   REQUIRE(coder.message_bytes(kElements) == 16 + 2 * 32);

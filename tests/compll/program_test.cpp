@@ -1,4 +1,4 @@
-// What programs mean: reductions, types, conversions, branches and passes.
+// Tests the meaning of programs: reductions, types, conversions, branches and passes.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -16,13 +16,13 @@
 namespace hipress::kernels {
 namespace {
 
-/// What a program makes of a gradient.
+/// Encodes a gradient with a program, and returns the decoded values.
 std::vector<float> run(const std::string& name, const std::string& text,
                        const std::string& parameters, const std::vector<float>& inputs) {
   return testing::round_trip(*testing::compiled(name, text, parameters), inputs);
 }
 
-/// A program that sends one number of the slice and decodes to it everywhere.
+/// A program that sends one number of the slice, `value`, to which all elements decode.
 std::string sends(const std::string& type, const std::string& statements,
                   const std::string& value) {
   return "void NumberEncode(float* gradient, uint8* compressed) {\n"
@@ -47,12 +47,12 @@ float number(const std::string& type, const std::string& statements, const std::
 }
 
 TEST_CASE("a whole initial value does not make a sum of floats whole") {
-  // 0.25 + 0.5 = 0.75; folded in as int it would be 0.
+  // The sum is 0.25 + 0.5 = 0.75; as a sum of ints it would be 0.
   CHECK(number("float", "float s = reduce(gradient, 0, add);", "s", {0.25f, 0.5f}) == 0.75f);
 }
 
 TEST_CASE("an initial value is added once, however the sum is cut up") {
-  // 100000 times 0.5, and 7.
+  // 100000 · 0.5 + 7
   CHECK(number("float", "float s = reduce(gradient, 7, add);", "s",
                std::vector<float>(100000, 0.5f)) == 50007.0f);
 }
@@ -67,7 +67,7 @@ TEST_CASE("an initial value does not hide the true minimum or maximum") {
 }
 
 TEST_CASE("a reduction may depend on another: two passes") {
-  // Variance of 1, 2, 3, 4: mean 2.5, squares 2.25 + 0.25 + 0.25 + 2.25 = 5, over 4.
+  // The variance of 1, 2, 3, 4, with mean 2.5, is (2.25 + 0.25 + 0.25 + 2.25) / 4 = 5/4.
   const std::string statements =
       "float mean = reduce(gradient, 0, add) / gradient.size;\n"
       "float variance = reduce(map(gradient, [&](float v) { return (v - mean) * (v - mean); }), 0, "
@@ -110,7 +110,7 @@ TEST_CASE("branches outside lambdas choose values") {
 }
 
 TEST_CASE("lambdas with branches, locals, early returns and helper functions") {
-  // A ternary code with a dead zone, by every means of the language.
+  // A ternary code with a dead zone, written with every control structure of the language.
   const std::string text =
       "float distance(float x, float y) { return abs(x - y); }\n"
       "float nearest(float v, float step) {\n"
@@ -145,18 +145,18 @@ TEST_CASE("the fused form has as few passes as the algorithm allows") {
     const Source decode{"d", io::read_file(folder + file + "Decode.pse")};
     return emit(elaborate({&encode, &decode}).program, {});
   };
-  // onebit: three reductions and the codes in one pass.
+  // onebit computes three reductions and the codes in one pass.
   CHECK_THAT(code_of("Onebit"), Catch::Contains("kPasses = 1;") &&
                                     Catch::Contains("kCodesAfter = 0;") &&
                                     Catch::Contains("Partials<F, WholeSum, Sum, Sum>"));
   CHECK_THAT(code_of("Tbq"), Catch::Contains("kCodesAfter = 0;"));
-  // terngrad: minimum and maximum in one pass, the codes in another.
+  // terngrad computes minimum and maximum in one pass, the codes in a second one.
   CHECK_THAT(code_of("Terngrad"), Catch::Contains("kPasses = 1;") &&
                                       Catch::Contains("kCodesAfter = 1;") &&
                                       Catch::Contains("Partials<F, Minimum, Maximum>"));
 }
 
-/// CXX of another value, for as long as the object lives.
+/// Sets CXX to a different command while the object exists.
 class OtherCompiler {
  public:
   explicit OtherCompiler(const std::string& command) {
@@ -189,7 +189,7 @@ TEST_CASE("no text of a program but identifiers behind prefixes reaches the code
   }
   CHECK_THAT(code, Catch::Contains("struct Program_0000000000000000 {"));
   CHECK_THAT(code, Catch::Contains("(hipress_errno, \"errno\","));
-  // Macros and words of C++ are names like any other.
+  // Programs may use macros and keywords of C++ as names.
   const auto codec = testing::compiled("hostile", hostile, "(unix=2)");
   CHECK(testing::round_trip(*codec, {-1, 5}) == std::vector<float>{0, 2});
 }

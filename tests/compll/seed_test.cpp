@@ -1,4 +1,4 @@
-// CompLL's published TernGradEncode, unchanged, does what its authors meant.
+// Tests that CompLL's published TernGradEncode, unchanged, does what its authors meant.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -46,14 +46,14 @@ TEST_CASE("every element is coded once, within one gap of what it was") {
       const std::vector<float> inputs = uniform(elements, 7);
       const std::vector<float> decoded = round_trip(*codec, inputs, {.seed = 3});
       const auto [least, most] = std::minmax_element(inputs.begin(), inputs.end());
-      // Rounding moves by less than a gap; arithmetic in fp32 adds a few units of the last place.
+      // Rounding changes a value by less than a gap; fp32 arithmetic adds a few ulps.
       const double gap = (double(*most) - *least) / ((1 << bits) - 1);
       double worst = 0;
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         worst = std::max(worst, std::fabs(double(decoded[i]) - inputs[i]));
       }
       CHECK(worst <= gap * (1 + 0x1p-20) + 1e-6);
-      // The true minimum and maximum: the extremes' codes are 0 and the top, whatever is drawn.
+      // The minimum and maximum have the lowest and highest code, whatever the draws.
       const auto at = [&](auto place) {
         return decoded[static_cast<std::size_t>(place - inputs.begin())];
       };
@@ -64,8 +64,8 @@ TEST_CASE("every element is coded once, within one gap of what it was") {
 }
 
 TEST_CASE("its rounding is unbiased") {
-  // One value between two levels, 10^6 draws: decoded is least + gap with probability p, so the
-  // mean's standard deviation is gap sqrt(p (1 - p) / n) <= gap / 2000; six of them are allowed.
+  // A value between two levels is drawn n = 10^6 times, and rounded up with probability p. The mean
+  // has a standard deviation of gap sqrt(p (1 - p) / n) <= gap / 2000; six are allowed.
   const auto codec = seed_codec(2);
   std::vector<float> inputs(1000002, 0.37f);
   inputs[0] = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hipress-compll as a process: bodies for both targets compile alone, and errors leave nothing behind.
+"""Tests hipress-compll as a process: operators' bodies compile for both targets, and errors leave no files.
 
 usage: tool_test.py HIPRESS-COMPLL PROJECT-ROOT CXX [NVCC]
 """
@@ -67,13 +67,13 @@ class Tool(unittest.TestCase):
         self.assertIn("no decoder yet", run(TOOL, str(alone)).stderr)
 
     def test_a_shipped_program_is_named_from_any_folder(self):
-        """The example that opens --help."""
+        """Runs the first example of --help."""
         example = run(TOOL, "--help").stdout.splitlines()[1].split()
         self.assertEqual(example[:2], ["hipress-compll", "TerngradEncode.pse"])
         done = subprocess.run([TOOL, *example[1:]], cwd=self.out, text=True, capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "./TerngradEncode.cpp\n"), done.stderr)
         self.assertTrue((self.out / "TerngradEncode.cpp").is_file())
-        # A file of that name is preferred.
+        # A file of that name in the working directory takes precedence.
         (self.out / "TerngradEncode.pse").write_text("nonsense")
         done = subprocess.run([TOOL, *example[1:]], cwd=self.out, text=True, capture_output=True, check=False)
         self.assertEqual(done.returncode, 2)

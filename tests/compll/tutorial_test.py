@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The algorithm at the end of language.md, typed in and run as it says there.
+"""Runs the algorithm at the end of language.md with the commands that are printed there.
 
 usage: tutorial_test.py LANGUAGE.md FOLDER-OF-THE-TOOLS CACHE
 """

@@ -41,7 +41,7 @@ TEST_CASE("a log of nccl-tests is read, whatever starts its lines") {
   const BenchmarkLog gather = read_benchmark_log(folder.file("run.log", prefixed));
   CHECK(gather.operation == Operation::kAllGather);
   CHECK(gather.rows == log.rows);
-  // Older versions have no root, and rccl-tests no in-place error.
+  // Old logs have no column for the root, and those of rccl-tests none for the in-place error.
   const std::string old =
       "     1048576        262144   float     sum    100.0   10.49   10.49  2e-07\n";
   CHECK(read_benchmark_log(folder.file("alltoall_perf.txt", kHead + old + kTail)).rows[0].second ==
@@ -56,7 +56,7 @@ TEST_CASE("a profile's curve goes through what was measured") {
   const Curve& curve = profile.all_reduce.at(2);
   CHECK(curve(1048576) == Approx(100e-6));
   CHECK(curve(4194304) == Approx(350e-6));
-  // Half-way between 1 and 2 MiB, and as far behind the last point as it lies before it.
+  // Half-way between 1 and 2 MiB, and beyond the last point.
   CHECK(curve(1048576 + 524288) == Approx(125e-6));
   CHECK(curve(6291456) == Approx(550e-6));
 }
@@ -91,7 +91,7 @@ TEST_CASE("OSU's collectives are read, in bytes as nccl-tests counts them") {
   REQUIRE(reduced.rows.size() == 2);
   CHECK(reduced.rows[1].first == 1048576);
   CHECK(reduced.rows[1].second == Approx(310.25e-6));
-  // Of these the size is one rank's share, or what goes to one rank.
+  // In the first two, OSU's size is one rank's share, or the bytes for one rank.
   CHECK(read("Allgather", 16).rows[0].first == 16 * 1024);
   CHECK(read("All-to-All Personalized Exchange", 4).rows[0].first == 4 * 1024);
   CHECK(read("Reduce_scatter", 4).rows[0].first == 1024);
@@ -112,7 +112,7 @@ TEST_CASE("bandwidth and latency between two ranks become the link's") {
   CHECK(profile.link.bandwidth_both_ways == Approx(12250.5e6));
   add("# OSU MPI Latency Test v5.9\n# Size          Latency (us)\n0   1.5\n8   3.5\n");
   CHECK(profile.link.latency_s == Approx(2.5e-6));
-  // perftest's MB are 2^20 bytes: 1024 bytes, 5.677340 million times a second.
+  // perftest's MB are 2^20 bytes: 5544.28 of them are 5.677340 million messages of 1024 bytes.
   const std::string head = "                    Send BW Test\n Dual-port       : OFF\n";
   add(head +
       " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"

@@ -51,7 +51,7 @@ TEST_CASE("a cluster file overrides what it names and keeps the rest of the prof
   CHECK(cluster.cores_per_host == 16);
   CHECK(cluster.core_turn_s == 4e-3);
   CHECK(cluster.link.bandwidth == 1.25e9);            // 10 Gbit/s / 8
-  CHECK(cluster.link.bandwidth_both_ways == 1.25e9);  // given alone, it holds both ways
+  CHECK(cluster.link.bandwidth_both_ways == 1.25e9);  // defaults to the bandwidth
   CHECK(cluster.link.overhead_s == 1e-5);
   CHECK(cluster.compute_speed == std::vector<double>{1, 1, 1, 0.5});
 }
@@ -70,7 +70,7 @@ TEST_CASE("a cluster file may have hosts of several nodes, and racks of hosts") 
       "rack: {hosts: 2, oversubscription: 4, latency: 3us}\n",
       0);
   CHECK(cluster.host_link->bandwidth_both_ways == 300e9);
-  CHECK(cluster.host_link->latency_s == 0);  // the profile's is of another link
+  CHECK(cluster.host_link->latency_s == 0);  // the profile's latency is that of a different link
   CHECK(path(cluster, 0, 1) == Path::kWithinHost);
   CHECK(path(cluster, 1, 2) == Path::kBetweenHosts);
   CHECK(path(cluster, 4, 3) == Path::kBetweenRacks);
@@ -127,14 +127,14 @@ TEST_CASE("a node may have several GPUs, with a link between them") {
 
 TEST_CASE("a link's rate is what it is sold as, of which it carries the profile's share") {
   Profile profile = profile_of(false);  // 1 GB/s
-  profile.link_rate = 10e9 / 8;         // of 10 Gbit/s: 80 %
+  profile.link_rate = 10e9 / 8;         // 1 GB/s is 80 % of 10 Gbit/s
   const auto read = [&](const std::string& text) { return read_text(text, 0, profile); };
   const Cluster cluster = read(
       "nodes: 4\nnodes_per_host: 2\nlink: {rate: 100Gbps}\nhost_link: {rate: 1TB/s}\n"
       "gpus_per_node: 2\ngpu_link: {rate: 200GB/s}\n");
   CHECK(cluster.link.bandwidth == Approx(10e9));
   CHECK(cluster.link.bandwidth_both_ways == Approx(10e9));
-  CHECK(cluster.link.latency_s == 2e-5);  // the profile's
+  CHECK(cluster.link.latency_s == 2e-5);  // from the profile
   CHECK(cluster.host_link->bandwidth == Approx(800e9));
   CHECK(cluster.gpu_link.bandwidth == Approx(160e9));
   const std::string sites =
@@ -176,12 +176,12 @@ TEST_CASE("a cluster file may have sites of several nodes, with a slow network b
   REQUIRE(cluster.site);
   CHECK(cluster.site->nodes == 4);
   CHECK(cluster.site->link.bandwidth == 1.25e9);
-  CHECK(cluster.site->link.latency_s == 2e-5);  // the profile's
+  CHECK(cluster.site->link.latency_s == 2e-5);  // from the profile
   CHECK(cluster.link.bandwidth == 1.25e8);
   CHECK(cluster.link.latency_s == 0.03);
   CHECK(cluster.link.overhead_s == 0);
   CHECK(cluster.host == std::vector<std::uint32_t>{0, 1});
-  // Between a site's machines: 3 hops of o + L and 3/4 of the bytes.
+  // Between the machines of a site: 3 hops of o + L, and 3/4 of the bytes.
   CHECK(local_s(cluster, 1'000'000) == Approx(3 * (1e-5 + 2e-5) + 0.75e6 / 1.25e9));
   CHECK(local_s_per_byte(cluster) == Approx(0.75 / 1.25e9));
 
@@ -193,7 +193,7 @@ TEST_CASE("a cluster file may have sites of several nodes, with a slow network b
   CHECK(of_gpus.nodes == 3);
   CHECK(of_gpus.gpus_per_node == 32);
   CHECK(gpus_per_machine(of_gpus) == 8);
-  CHECK(of_gpus.compute_speed == std::vector<double>{1, 0.5, 1});  // node 5 is of the second
+  CHECK(of_gpus.compute_speed == std::vector<double>{1, 0.5, 1});  // node 5 is in the second site
   CHECK(local_s(of_gpus, 1'000'000) ==
         Approx(7 * 2e-6 + 0.875e6 / 1e11 + 3 * (1e-5 + 2e-5) + 0.75e6 / 1.25e9));
 
@@ -207,7 +207,7 @@ TEST_CASE("a cluster file may have sites of several nodes, with a slow network b
   CHECK(slow_link_costs(pairs, 0).latency_s == 0.03);
   CHECK(slow_link_costs(pairs, 1).bandwidth == 1.25e8);
   CHECK(slow_link_costs(pairs, 1).latency_s == 0.005);
-  // The ring's slowest steps: 2 to 0, and 1 to 2.
+  // The ring's lowest bandwidth is from 2 to 0, its highest latency from 1 to 2.
   CHECK(ring_costs(pairs).bandwidth == 1.25e7);
   CHECK(ring_costs(pairs).latency_s == 0.03);
 }

@@ -21,13 +21,13 @@ CollectiveWay way(const std::string& machine, Ranks ranks, double bytes,
 }
 
 TEST_CASE("a ring of one host moves 2(n-1)/n of the bytes over each GPU's NVLink") {
-  // 16 GiB on 8 H200: 1.75 · 17.18e9 / (0.844 · 450e9) = 79.2 ms, what each byte takes besides,
-  // 0.18 ps · 17.18e9 = 3.1 ms, and a launch with 14 steps: 24 + 14 · 4.4 = 86 us.
+  // 16 GiB on 8 H200 take 1.75 · 17.18e9 / (0.844 · 450e9) = 79.2 ms on NVLink, 0.18 ps · 17.18e9 =
+  // 3.1 ms to read and write the bytes, and 24 + 14 · 4.4 = 86 us for the launch and 14 steps.
   const double expected = 1.75 * 16 * kGiB / (0.844 * 450e9) + 0.18e-12 * 16 * kGiB + 85.6e-6;
   const CollectiveWay ring = way("hgx-h200", {1, 8}, 16 * kGiB, Operation::kAllReduce, "ring");
   CHECK(ring.protocol == "Simple");
   CHECK(ring.seconds == Approx(expected));
-  // A gather has half of the steps.
+  // An all-gather has half of the steps.
   const CollectiveWay gather = way("hgx-h200", {1, 8}, 16 * kGiB, Operation::kAllGather);
   CHECK(gather.algorithm == "ring");
   CHECK(gather.seconds ==
@@ -39,29 +39,29 @@ TEST_CASE("the switch sums from 5 GPUs on, as the library chooses, and a ring se
     INFO(gpus);
     CHECK(way("hgx-h200", {1, gpus}, 8 * kGiB).algorithm == (gpus < 5 ? "ring" : "nvls"));
   }
-  // An A100 has no such switch.
+  // The switch of A100s cannot sum.
   CHECK(way("dgx-a100", {1, 8}, 8 * kGiB).algorithm == "ring");
 }
 
 TEST_CASE("hosts share their cards: one ring a rail, and trees send twice from four hosts on") {
-  // 8 GiB over 8 cards of 400 Gbit/s at 96 %: 384e9; 16 hosts, trees send each byte twice.
+  // 8 cards of 400 Gbit/s at 96 % carry 384e9 bytes/s. With 16 hosts, trees send each byte twice.
   const CollectiveWay many = way("hgx-h100", {16, 128}, 8 * kGiB);
   CHECK(many.algorithm == "nvls_tree");
   CHECK(many.seconds == Approx(8 * kGiB / (384e9 / 2)).epsilon(0.02));
-  // A gather is a ring over all rails: (n-1)/n of the bytes at the slower of the cards' 384e9 and
-  // NVLink's 0.844 · 450e9 = 379.8e9; 0.18 ps a byte; 112 steps of 4.4 us in hosts and 15 of
-  // 14 + 2.5 us between them, a launch of 24 us, and 160 + 12 · 2.5 us until the pipeline is full.
+  // An all-gather is a ring over all rails: (n-1)/n of the bytes at the lower of the cards' 384e9
+  // and NVLink's 0.844 · 450e9 = 379.8e9 bytes/s; 0.18 ps per byte; 112 steps of 4.4 us within
+  // hosts and 15 of 14 + 2.5 us between them; a launch of 24 us; 160 + 12 · 2.5 us of fill time.
   const CollectiveWay gather = way("hgx-h100", {16, 128}, 8 * kGiB, Operation::kAllGather);
   const double latency_s = (24 + 112 * 4.4 + 15 * 16.5 + 160 + 30) * 1e-6;
   CHECK(gather.seconds ==
         Approx(127.0 / 128 * 8 * kGiB / 379.8e9 + 0.18e-12 * 8 * kGiB + latency_s));
-  // GPUs of which each host has one use one of eight cards.
+  // If one GPU of each host takes part, it uses one of eight cards.
   const CollectiveWay rail = way("hgx-h100", {8, 8}, 8 * kGiB, Operation::kAllGather);
   CHECK(rail.seconds == Approx(7.0 / 8 * 8 * kGiB / (384e9 / 8)).epsilon(0.02));
 }
 
 TEST_CASE("hosts of one GPU without a fabric choose by their cards") {
-  // 4 hosts with a card of 1 Gbit/s, of which TCP reaches 94 %: 1.5 · 256 MiB at 117.5 MB/s.
+  // 4 hosts, each with a card of 1 Gbit/s, of which TCP reaches 94 %: 1.5 · 256 MiB at 117.5 MB/s.
   const CollectiveWay large = way("desktop", {4, 4}, kGiB / 4);
   CHECK(large.protocol == "Simple");
   CHECK(large.seconds == Approx(1.5 * kGiB / 4 / 117.5e6).epsilon(0.01));
@@ -69,10 +69,10 @@ TEST_CASE("hosts of one GPU without a fabric choose by their cards") {
 }
 
 TEST_CASE("steps within hosts take NVLink's time, and steps between them the network's") {
-  // 64 GPUs on 8 hosts: of 63 steps of a small gather 7 cross the network, 1.5 + 2.5 us each by
-  // protocol LL, and 56 take 1.8 us: 8 + 56 · 1.8 + 7 · 4 = 136.8 us. The 63/64 KiB at 39 GB/s, the
-  // most that LL reaches between hosts with Intel's processors, are w = 0.026 us, and the pipeline
-  // fills in 2 · sqrt(24 us · w) besides, at most 30 us.
+  // 64 GPUs on 8 hosts, protocol LL: of 63 steps of a small all-gather, 7 cross the network and
+  // take 1.5 + 2.5 us, and 56 take 1.8 us: with the launch 8 + 56 · 1.8 + 7 · 4 = 136.8 us. The
+  // 63/64 KiB take w = 0.026 us at 39 GB/s, the maximum of LL between hosts with Intel's
+  // processors. The pipeline takes another 2 · sqrt(24 us · w) to fill, at most 30 us.
   const CollectiveWay small = way("hgx-h100", {8, 64}, 1024, Operation::kAllGather);
   CHECK(small.protocol == "LL");
   const double wire_us = 63.0 / 64 * 1024 / 39e3;
@@ -80,16 +80,16 @@ TEST_CASE("steps within hosts take NVLink's time, and steps between them the net
   const double longer_us = 63.0 / 64 * 65536 / 39e3;
   const CollectiveWay longer = way("hgx-h100", {8, 64}, 65536, Operation::kAllGather);
   CHECK(longer.protocol == "LL");
-  const double touch_us = 0.18e-6 * 65536;  // reading and writing the bytes
+  const double touch_us = 0.18e-6 * 65536;  // to read and write the bytes
   CHECK(longer.seconds ==
         Approx((136.8 + touch_us + longer_us + 2 * std::sqrt(24 * longer_us)) * 1e-6));
 }
 
 TEST_CASE("figures that nothing was fitted on are met") {
-  // 8 GPUs of an NVL72 reach 811 GB/s of bus bandwidth, 2 · 7/8 of the bytes a second.
+  // 8 GPUs of an NVL72 reach 811 GB/s of bus bandwidth, which is 2 · 7/8 of the bytes per second.
   CHECK(1.75 * 16 * kGiB / way("gb200-nvl72", {1, 8}, 16 * kGiB).seconds ==
         Approx(811e9).epsilon(0.05));
-  // 248 hosts of 8 H200 about 350 GB/s for 512 MiB.
+  // 248 hosts of 8 H200 reach about 350 GB/s with 512 MiB.
   CHECK(2 * kGiB / 2 / way("hgx-h200", {248, 1984}, kGiB / 2).seconds ==
         Approx(350e9).epsilon(0.05));
   // The smallest all-reduces of 16 hosts of 8 H100 take 62 us.
@@ -110,8 +110,8 @@ TEST_CASE("LL128 needs a network that keeps words whole") {
 }
 
 TEST_CASE("messages of an all-to-all share a host's cards") {
-  // 64 MB a rank on 2 hosts: half of it leaves through an eighth of 384e9; 15 messages, a launch
-  // and the latency take 24 + 30 + 2.5 us besides.
+  // 64 MB per rank on 2 hosts: half of them leave the host at an eighth of 384e9 bytes/s. The
+  // launch, 15 messages and the latency add 24 + 30 + 2.5 us.
   const CollectiveWay all = way("hgx-h100", {2, 16}, 64e6, Operation::kAllToAll);
   CHECK(all.algorithm == "p2p");
   CHECK(all.seconds == Approx(32e6 / 48e9 + 56.5e-6));

@@ -7,7 +7,7 @@ using Catch::Contains;
 
 namespace {
 
-/// o = 1 us, B = 1 GB/s, L = 2 us: an ideal ring of N takes 2(N-1)·(3 us + S/N ns).
+/// With o = 1 us, B = 1 GB/s, L = 2 us, an ideal all-reduce takes 2(N-1)·(3 us + S/N ns).
 Profile profile_with(const GatherCosts& measured) {
   Profile profile;
   profile.link = {
@@ -18,7 +18,7 @@ Profile profile_with(const GatherCosts& measured) {
 
 Curve line(double a_s, double b_s) { return {.pieces = {{.a_s = a_s, .b_s = b_s}}}; }
 
-/// So many times as long as an ideal ring of n.
+/// `factor` times the time of an ideal all-reduce of n nodes.
 Curve rings(double factor, double n) {
   return line(factor * 2 * (n - 1) * 3e-6, factor * 2 * (n - 1) / n * 1e-9);
 }
@@ -35,22 +35,21 @@ TEST_CASE("a measured all-reduce costs what was measured") {
 
 TEST_CASE("an all-reduce that was not measured is an ideal ring, and says so") {
   const Profile profile = profile_with({});
-  // N = 4, 4000 bytes: 6 steps of 3 us + 1 us.
+  // 4 nodes, 4000 bytes: 6 steps of 3 us + 1 us.
   CHECK(AllReduceCosts(profile).seconds(4, 4000, profile.link) == Approx(24e-6));
   CHECK_THAT(AllReduceCosts(profile).diagnostic(4),
              Contains("not measured") && Contains("ideal ring"));
 }
 
 TEST_CASE("on another link, what was measured beside the wire is added to the wire there") {
-  // Twice an ideal ring's time with 4 nodes, and 4 times with 8: one ring's time beside the wire,
-  // and three.
+  // Measured: 2 ideal times with 4 nodes, 4 with 8. So core times are 1 and 3 ideal times.
   const Profile profile = profile_with({{4, rings(2, 4)}, {8, rings(4, 8)}});
   const AllReduceCosts costs(profile);
   LinkCosts faster = profile.link;
   faster.bandwidth *= 10;
-  // 40000 bytes take 6·(3 us + 10 us) on the profile's link, and 6·(3 us + 1 us) on this.
+  // Ideal times for 40000 bytes: 6·(3 us + 10 us) on the profile's link, 6·(3 us + 1 us) here.
   CHECK(costs.seconds(4, 40000, faster) == Approx(6 * (3e-6 + 1e-6) + 6 * (3e-6 + 10e-6)));
-  // Between: two ideal rings' time beside that of a ring of 6; beyond: as the last.
+  // The core time of 6 nodes is interpolated to 2 ideal times. Beyond 8, that of 8 holds.
   CHECK(costs.seconds(6, 6000, profile.link) == Approx(3 * 10 * (3e-6 + 1e-6)));
   CHECK(costs.seconds(16, 16000, profile.link) == Approx(4 * 30 * (3e-6 + 1e-6)));
   CHECK(costs.seconds(2, 2000, profile.link) == Approx(2 * 2 * (3e-6 + 1e-6)));
@@ -70,7 +69,7 @@ TEST_CASE("what was measured to be faster than its bytes is that on no other lin
 }
 
 TEST_CASE("what a loopback's collectives take is time of cores") {
-  // Two ranks on two cores, which a byte keeps busy for 1 ns, as long as the link takes for it.
+  // Two ranks on two cores. A byte takes 1 ns of core time, and 1 ns on the link.
   Profile profile = profile_with({{2, rings(3, 2)}});
   profile.shared_host = true;
   profile.cores = 2;
@@ -78,18 +77,18 @@ TEST_CASE("what a loopback's collectives take is time of cores") {
   LinkCosts slow = profile.link, fast = profile.link;
   slow.bandwidth /= 100;
   fast.bandwidth *= 100;
-  const double measured_s = 3 * 2 * (3e-6 + 1e-3);  // of 2 MB
+  const double measured_s = 3 * 2 * (3e-6 + 1e-3);  // for 2 MB
   const auto on = [&](const LinkCosts& link, double ranks_per_core) {
     return AllReduceCosts(profile).seconds(2, 2'000'000, link, ranks_per_core);
   };
-  CHECK(on(slow, 1) == Approx(2 * (3e-6 + 0.1)));  // the wire
-  CHECK(on(fast, 1) == Approx(measured_s));        // the cores
+  CHECK(on(slow, 1) == Approx(2 * (3e-6 + 0.1)));  // the wire limits
+  CHECK(on(fast, 1) == Approx(measured_s));        // the cores limit
   CHECK(on(fast, 3) == Approx(3 * measured_s));
-  // Four ranks of one machine: per rank 6/4 of the bytes instead of 2/2, on half a core each.
+  // Four ranks on one machine: each sends 6/4 of the bytes instead of 2/2, with half a core.
   const AllReduceCosts costs(profile);
   CHECK(costs.seconds(4, 2'000'000, fast, 2) == Approx(2 * 3 * 6 * (3e-6 + 0.5e-3)));
-  // A network that is so slow that cores hardly work for it joins ranks of one machine as it does
-  // others: what is beside its wire is added.
+  // If cores are hardly busy with a slow network, core time is added to wire time, even on one
+  // machine.
   profile.link.core_s_per_byte = 1e-10;
   CHECK(on(slow, 1) == Approx(2 * (3e-6 + 0.1) + 2 * 2 * (3e-6 + 1e-3)));
 }
@@ -98,7 +97,7 @@ TEST_CASE("what gathers and scatters shards costs what was measured, else half a
   Profile profile = profile_with({{4, line(1e-3, 2e-9)}});
   CHECK(ShardCosts(profile).gather_s(4, 1000, profile.link) == (1e-3 + 2e-9 * 1000) / 2);
   CHECK(ShardCosts(profile).diagnostic(4).empty());
-  // In four messages of 1 us and 1000 bytes each, of which one stays.
+  // Not measured: three messages of 1 us + 1000 bytes each, and the latency.
   CHECK(ShardCosts(profile).all_to_all_s(4, 4000, profile.link) == Approx(3e-6 + 3e-6 + 2e-6));
   profile.all_gather = {{4, line(3e-3, 1e-9)}};
   profile.reduce_scatter = {{4, line(5e-3, 1e-9)}};
@@ -108,14 +107,14 @@ TEST_CASE("what gathers and scatters shards costs what was measured, else half a
   CHECK(costs.reduce_scatter_s(4, 1000, profile.link) == 5e-3 + 1e-6);
   CHECK(costs.all_to_all_s(4, 1000, profile.link) == 7e-3 + 1e-6);
   CHECK_THAT(costs.diagnostic(8), Contains("all-gather of 8 nodes") && Contains("from 4"));
-  // Three times an ideal ring of 4, which holds for 8.
+  // Three times the ideal time of 4 nodes, a factor that also holds for 8.
   profile.all_gather = {{4, line(3 * 3 * 3e-6, 3 * 0.75e-9)}};
   CHECK(ShardCosts(profile).gather_s(8, 8000, profile.link) == Approx(3 * 7 * (3e-6 + 1e-6)));
 }
 
 namespace {
 
-/// H100 hosts of 8, and the link of a collective that spans so many of them.
+/// Profile for hosts of 8 H100, and the link of a collective that spans `hosts` of them.
 Profile on_h100() {
   Profile profile = profile_with({});
   profile.machine = read_machine("hgx-h100");
@@ -144,20 +143,20 @@ TEST_CASE("on hosts of a machine, what was not measured takes what the model say
   const ShardCosts shards(profile);
   CHECK(shards.gather_s(8, kBytes, spanning(profile, 1)) ==
         model_s(profile, {1, 8}, Operation::kAllGather, kBytes));
-  // Of a group with a GPU on each of 4 hosts.
+  // A group with one GPU on each of 4 hosts.
   CHECK(shards.reduce_scatter_s(4, kBytes, spanning(profile, 4)) ==
         model_s(profile, {4, 4}, Operation::kReduceScatter, kBytes));
-  // Ranks that are hosts: each GPU of a host reduces an eighth over its own card.
+  // If ranks are hosts, each GPU of a host reduces an eighth over its own card.
   CHECK(costs.seconds(4, kBytes, spanning(profile, 4, 8)) ==
         model_s(profile, {4, 4}, Operation::kAllReduce, kBytes / 8.0));
-  // Twice the network makes a gather of hosts' only GPUs nearly twice as fast.
+  // With twice the bandwidth, a gather among one GPU per host is nearly twice as fast.
   LinkCosts faster = spanning(profile, 4);
   faster.span.host_bandwidth *= 2;
   const double ratio =
       shards.gather_s(4, 1 << 30, spanning(profile, 4)) / shards.gather_s(4, 1 << 30, faster);
   CHECK(ratio > 1.9);
   CHECK(ratio < 2);
-  // A link that does not say its hosts is one of a cluster file.
+  // A link without a span is not modelled: an ideal ring.
   CHECK(costs.seconds(4, 4000, profile.link) == Approx(24e-6));
 }
 
@@ -170,7 +169,7 @@ TEST_CASE("what was measured on a machine scales the model of other numbers of i
   const double beside = kBytes * 1e-11 / model_s(profile, {2, 16}, Operation::kAllReduce, kBytes);
   CHECK(costs.seconds(32, kBytes, spanning(profile, 4)) ==
         Approx(beside * model_s(profile, {4, 32}, Operation::kAllReduce, kBytes)));
-  // Within a host nothing was measured, so the model stands alone.
+  // Within a host nothing was measured, so the model is not scaled.
   CHECK(costs.seconds(8, kBytes, spanning(profile, 1)) ==
         model_s(profile, {1, 8}, Operation::kAllReduce, kBytes));
   CHECK_THAT(costs.diagnostic(8), Contains("modelled as NCCL runs it on hgx-h100"));

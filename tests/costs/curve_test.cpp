@@ -7,7 +7,7 @@
 namespace hipress::costs {
 namespace {
 
-/// One sample per power of two, 2^10 … 2^26, of what `cost` says.
+/// Samples of `cost`, one per power of two from 2^10 to 2^26.
 template <typename Cost>
 std::vector<Sample> sample_powers(Cost cost) {
   std::vector<Sample> samples;
@@ -21,9 +21,9 @@ std::vector<Sample> sample_powers(Cost cost) {
 
 TEST_CASE("a curve is A + B·x of the piece that x lies in, and not below its floor") {
   const Curve curve = {{{0, 1e-6, 1e-9}, {1000, 0, 3e-9}}, 1.5e-6};
-  CHECK(curve(100) == 1.5e-6);             // 1 us + 100 ns = 1.1 us, below the floor
+  CHECK(curve(100) == 1.5e-6);             // 1 us + 100 ns = 1.1 us is below the floor
   CHECK(curve(600) == 1e-6 + 1e-9 * 600);  // 1.6 us
-  CHECK(curve(1000) == 3e-9 * 1000);       // the second piece holds from its 'from' on
+  CHECK(curve(1000) == 3e-9 * 1000);       // the second piece applies at its `from`
   CHECK(curve.at(800.5) == 1e-6 + 1e-9 * 800.5);
 }
 
@@ -42,12 +42,14 @@ TEST_CASE("a line is found again from its samples") {
 
 TEST_CASE("one bad sample does not bend the line, and shows in the residual") {
   auto samples = sample_powers([](double x) { return 5e-6 + 2e-11 * x; });
-  samples.back().median_s *= 3;  // the largest, where a plain least-squares line would follow it
+  samples.back().median_s *= 3;  // the largest sample, which would attract a plain least-squares
+                                 // line
   const Fit fit = fit_curve(samples);
   REQUIRE(fit.curve.pieces.size() == 1);
   CHECK(fit.curve.pieces[0].b_s == Approx(2e-11).epsilon(0.02));
   CHECK(fit.median_relative_residual < 0.01);
-  CHECK(fit.max_relative_residual == Approx(2.0 / 3).epsilon(0.02));  // predicts 1/3 of the bad one
+  CHECK(fit.max_relative_residual == Approx(2.0 / 3).epsilon(0.02));  // the curve is at 1/3 of the
+                                                                      // bad sample
 }
 
 TEST_CASE("a curve goes through means where they are told") {
@@ -61,7 +63,7 @@ TEST_CASE("a curve goes through means where they are told") {
 }
 
 TEST_CASE("where the slope changes, the fit has a piece on each side") {
-  // Up to 2^18 elements fit a cache: 1e-11 s each; each further one costs 6e-11 s.
+  // Up to 2^18 elements fit into a cache and take 1e-11 s each; each further one takes 6e-11 s.
   const double knee = 1 << 18;
   const auto cost = [&](double x) {
     return 2e-6 + 1e-11 * x + (x > knee ? 5e-11 * (x - knee) : 0);
@@ -78,7 +80,7 @@ TEST_CASE("where the slope changes, the fit has a piece on each side") {
 TEST_CASE("noise of a few percent does not make pieces") {
   int i = 0;
   const Fit fit = fit_curve(sample_powers([&](double x) {
-    const double noise = (i++ * 7 % 5 - 2) * 0.01;  // −2 % … +2 %, no trend
+    const double noise = (i++ * 7 % 5 - 2) * 0.01;  // −2 % … +2 %, without a trend
     return (5e-6 + 2e-11 * x) * (1 + noise);
   }));
   CHECK(fit.curve.pieces.size() == 1);

@@ -9,7 +9,7 @@
 namespace hipress::costs {
 namespace {
 
-/// Encodes cost `encode_ps` an element from 1000 elements on, nothing below.
+/// Encodes of 1000 elements or more cost `encode_ps` per element, smaller ones nothing.
 CodecCosts costs_of(double encode_ps) {
   CodecCosts costs;
   costs.encode = {{{.from = 0}, {.from = 1000, .b_s = encode_ps * 1e-12}}};
@@ -54,7 +54,7 @@ TEST_CASE("beyond all measured densities, costs are those of the nearest") {
           std::string::npos);
     CHECK(of.codec(asked) == of.codec(row));
   }
-  CHECK(foreign_costs(of, "graddrop(rho=0.01)").empty());  // the default, written out
+  CHECK(foreign_costs(of, "graddrop(rho=0.01)").empty());  // the default rho, written out
   CHECK(of.codec("graddrop(rho=0.01)") == of.codec("graddrop"));
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("a curve between two has the pieces of both") {
   CHECK(between(a, b, 0).at(15) == a.at(15));
   CHECK(between(a, b, 1).at(15) == b.at(15));
   CHECK(between(a, Curve{}, 0.5).at(15) == Approx(a.at(15) / 2));
-  // Floors are mixed for themselves.
+  // Floors are interpolated on their own.
   CHECK(between(Curve{{{0, 0, 0}}, 10}, Curve{{{0, 20, 0}}, 0}, 0.5).at(0) == 10);
 }
 

@@ -42,7 +42,7 @@ TEST_CASE("costs of another algorithm are named") {
   Profile profile = profile_from("measured");
   profile.codecs["tern.pse(b=2)"] = {};
   CHECK(foreign_costs(profile, "tern.pse(b=2)").empty());
-  CHECK(foreign_costs(profile, "onebit").empty());  // has none, which is an error elsewhere
+  CHECK(foreign_costs(profile, "onebit").empty());  // has no costs; codec() refuses it
   CHECK(
       foreign_costs(profile, "tern.pse(b=4)") ==
       "tern.pse(b=4) is charged the cost of tern.pse(b=2), since profile mine has no costs of its "

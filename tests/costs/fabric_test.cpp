@@ -36,7 +36,7 @@ TEST_CASE("a node sends to other hosts by one card, and collectives by all") {
   CHECK(path_costs(cluster, Path::kBetweenHosts).bandwidth == 400e9 / 4);
   CHECK(path_costs(cluster, Path::kWithinHost).bandwidth == 450e9);
   CHECK(ring_costs(cluster).bandwidth == 400e9);
-  // Nodes 0 and 1 share card 0, nodes 8 and 9 the first of the second host.
+  // Nodes 0 and 1 share card 0; nodes 8 and 9 share card 4, the first of the second host.
   CHECK(card_of(cluster, 1) == 0);
   CHECK(card_of(cluster, 8) == 4);
   CHECK(rails(cluster) == 8);
@@ -58,7 +58,7 @@ TEST_CASE("each level of racks carries a share of what comes from below") {
   CHECK(path_costs(cluster, between_racks(2)).latency_s == Approx(8e-6));
   CHECK(racks_below(cluster) == std::vector<std::uint32_t>{0, 8, 10});
   CHECK(describe_racks(cluster) == "racks of 8 hosts 2:1 oversubscribed, of 32 hosts 4:1");
-  // Of an exchange among all, a node sends 32/63 to the other half, by its part of 4 GB/s for 32.
+  // In an exchange, each node sends 32/63 of its bytes to the other half; 32 nodes share 4 GB/s.
   const LinkCosts all = group_network(cluster, 64, 1, Pattern::kExchange).link;
   CHECK(all.bandwidth == Approx(4e9 / (32 * 32 / 63.0)));
   CHECK(all.latency_s == Approx(8e-6));
@@ -71,7 +71,8 @@ TEST_CASE("a cluster file with a directive that is cut anywhere is refused, or m
   const std::string text = io::read_file(io::data_file("examples/cluster_fat_tree.yaml"));
   int same = 0;
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
-    for (const char* end : {"", "\n"}) {  // as it was cut, and as an editor saves it
+    for (const char* end : {"", "\n"}) {  // cut at a byte, and with the line end that an editor
+                                          // adds
       const std::string path = folder.file("c.yaml", text.substr(0, bytes) + end);
       try {
         load({.cluster = path}, 0, 16);
@@ -81,7 +82,7 @@ TEST_CASE("a cluster file with a directive that is cut anywhere is refused, or m
       }
     }
   }
-  CHECK(same == 2);  // the last line end alone may be missing
+  CHECK(same == 2);  // only the file's last line end may be missing
 }
 
 TEST_CASE("a cluster file may name a machine") {
@@ -96,11 +97,12 @@ TEST_CASE("a cluster file may name a machine") {
   CHECK(nodes_of_cluster(file) == 256);
   CHECK(loaded.profile.name == "hgx-h100");
   CHECK(MachineOptions{.cluster = file}.names_profile());
-  // 8 cards of 400 Gbit/s at 96 %, one for each GPU.
+  // Each GPU has one of 8 cards of 400 Gbit/s, which reach 96 %.
   const double host = 8 * 50e9 * 0.96;
   CHECK(path_costs(cluster, Path::kBetweenHosts).bandwidth == Approx(host / 8));
   CHECK(rack_bandwidth(cluster) == Approx(16 * host / 4));
-  // Half of an exchange leaves a rack: 16 hosts have 4 hosts' bandwidth for what 16 · 128/248 need.
+  // A rack's 16 hosts share the bandwidth of 4. Of 248 nodes on other hosts, 128 are in the other
+  // rack.
   const LinkCosts::Span exchange = group_network(cluster, 256, 1, Pattern::kExchange).link.span;
   CHECK(exchange.host_bandwidth == Approx(4 * host / (16 * 128 / 248.0)));
   CHECK(group_network(cluster, 256, 1, Pattern::kRing).link.span.host_bandwidth == Approx(host));

@@ -32,7 +32,7 @@ TEST_CASE("the ring is what Gloo takes at any size, by TCP") {
     CHECK(way({4, 4}, bytes).algorithm == "ring");
     CHECK(way({4, 4}, bytes).protocol == "TCP");
   }
-  // 8 cards of 400 Gbit/s, of which TCP reaches 94 %, with a latency of 25 us.
+  // TCP reaches 94 % of 8 cards of 400 Gbit/s, with a latency of 25 us.
   const Machine machine = with_gloo("hgx-h100");
   CHECK(machine.host_bandwidth() == Approx(8 * 50e9 * 0.94));
   CHECK(machine.network_latency_s == 25e-6);
@@ -40,15 +40,14 @@ TEST_CASE("the ring is what Gloo takes at any size, by TCP") {
 }
 
 TEST_CASE("a ring of Gloo's passes chunks on in segments, two of which are under way") {
-  // 4 hosts with a card of 1 Gbit/s at 94 %, 117.5 MB/s, latency 25 us, and 20 us a message: 16 MiB
-  // are chunks of 4 MiB in 4 segments. In each of the 2 · 3 rounds the card is busy for
-  // 4 · (20 us + 1 MiB / 117.5 MB/s), which is longer than two segments take one after the other.
+  // 4 hosts, each with a card of 1 Gbit/s at 94 % (117.5 MB/s), a latency of 25 us, and 20 us per
+  // message. 16 MiB are chunks of 4 MiB in 4 segments. In each of 2 · 3 rounds the card is busy for
+  // 4 · (20 us + 1 MiB / 117.5 MB/s), which is longer than the chain of messages takes.
   const double busy_s = 20e-6 + kMiB / 117.5e6;
   CHECK(way({4, 4}, 16 * kMiB).seconds == Approx(60e-6 + 6 * 4 * busy_s));
-  // 4 bytes: 6 rounds, in each of which a message takes 20 + 25 us, and its bytes 4 ns at
-  // 117.5 MB/s (chunks of 1 byte, segments of half of one).
+  // 4 bytes: in each of 6 rounds a message takes 20 + 25 us, and half a byte 4 ns at 117.5 MB/s.
   CHECK(way({4, 4}, 4).seconds == Approx(60e-6 + 6 * 45e-6).epsilon(1e-3));
-  // A gather is one of both halves.
+  // An all-gather is half of an all-reduce.
   CHECK(way({4, 4}, 16 * kMiB, Operation::kAllGather).seconds == Approx(60e-6 + 3 * 4 * busy_s));
 }
 
@@ -56,21 +55,21 @@ TEST_CASE("halving and doubling takes two messages a power of two, and more for 
   const auto halving_s = [](Ranks ranks, double bytes) {
     return way(ranks, bytes, Operation::kAllReduce, "halving_doubling").seconds;
   };
-  // 4 hosts: halves, then quarters, each back again; sums at 5 GB/s.
+  // 4 hosts: halves, then quarters, are sent, summed at 5 GB/s, and sent back.
   const double bytes = 16 * kMiB, message_s = 45e-6;
   CHECK(halving_s({4, 4}, bytes) ==
         Approx(60e-6 + 4 * message_s + 2 * 0.75 * bytes / 117.5e6 + 0.75 * bytes / 5e9));
-  // A fifth sends everything to one of them, and gets the mean back.
+  // A fifth rank sends everything to one of them, and gets the result back.
   CHECK(halving_s({5, 5}, bytes) ==
         Approx(halving_s({4, 4}, bytes) + 2 * (message_s + bytes / 117.5e6)));
-  // Small messages: 4 steps instead of the ring's 6.
+  // For small messages, 4 steps are faster than the ring's 6.
   CHECK(halving_s({4, 4}, 4) < way({4, 4}, 4).seconds);
   CHECK(way({4, 4}, bytes, Operation::kReduceScatter).algorithm == "halving");
 }
 
 TEST_CASE("ranks of a host use its card only at the ends of their ring") {
-  // 2 hosts of 8: 15 rounds, one of them over the card of a host; its connection reaches 2.5 GB/s,
-  // as one within the host does.
+  // 2 hosts of 8 GPUs: in each of 15 rounds a message crosses a host's card. Its connection reaches
+  // 2.5 GB/s, like one within a host.
   const double segment = kMiB, busy_s = 20e-6 + segment / 2.5e9;
   const CollectiveWay ring =
       collective_time(with_gloo("hgx-h100"), {2, 16}, Operation::kAllReduce, 16 * kMiB * 4);

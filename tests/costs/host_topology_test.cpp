@@ -14,7 +14,8 @@ using Catch::Contains;
 using tests::complaint;
 using tests::TemporaryFolder;
 
-/// Two processors of 4 cores with 2 threads each, and below each a switch with GPUs and a card.
+/// NCCL topology of two processors, each with 4 cores of 2 threads and a switch with GPUs and a
+/// card.
 std::string dump(const std::string& links, const std::string& card_class = "0x020700") {
   std::string text = "<system version=\"1\">\n";
   for (int i = 0; i < 2; ++i) {
@@ -67,7 +68,7 @@ TEST_CASE("an NCCL topology becomes a machine") {
   CHECK(machine.network == &network_kind("infiniband"));
   CHECK(machine.card_rate == Approx(25e9));
   CHECK(machine.cpu == "amd");
-  // 16 hardware threads in several ranges: two of each core.
+  // 16 hardware threads in several ranges, two per core.
   CHECK(machine.cores == 8);
   CHECK(in_words(topology, machine) ==
         "4 GPUs on one NVSwitch (300GB/s each way), 2 cards of 200Gbit/s, one for 2 GPUs, "
@@ -90,7 +91,7 @@ TEST_CASE("GPUs without NVLink are joined over their slots") {
   const TemporaryFolder folder;
   const Machine machine = machine_of(
       read_host_topology(folder.file("topo.xml", dump("", "0x020000"))), {.rate = 12.5e9});
-  // Two switches, so through memory: half of 3/4 of 16 GT/s × 16 lanes ÷ 8 bits.
+  // GPUs below two switches communicate through memory: half of 3/4 of 16 GT/s × 16 lanes ÷ 8 bits.
   CHECK(machine.fabric == &fabric_kind("shm"));
   CHECK(machine.gpu_bandwidth == Approx(12e9));
   CHECK(machine.network == &network_kind("roce"));
@@ -121,7 +122,7 @@ TEST_CASE("a matrix of nvidia-smi becomes a machine") {
   const TemporaryFolder folder;
   const HostTopology topology = read_host_topology(folder.file("topo.txt", kMatrix));
   const Machine machine = machine_of(topology, {.like = "", .rate = 25e9, .network = "roce"});
-  // 4 links to each of 3 others are 12, as many as an A100 has.
+  // 4 links to each of 3 other GPUs are 12, as many as an A100 has.
   CHECK(machine.generation->name == std::string("ampere"));
   CHECK(in_words(topology, machine) ==
         "4 GPUs joined by NVLink (300GB/s each way), 2 cards of 200Gbit/s, one for 2 GPUs "
@@ -129,7 +130,7 @@ TEST_CASE("a matrix of nvidia-smi becomes a machine") {
   CHECK(machine.cores == 16);
   CHECK(machine.network == &network_kind("roce"));
   CHECK_THAT(machine.sources.at("network"), Contains("rate: given by hand"));
-  // 12 links to each of 3 others are more than a GPU has: they end in switches.
+  // 12 links to each of 3 other GPUs would be more than a GPU has, so they end in switches.
   std::string switched = kMatrix;
   for (std::size_t at; (at = switched.find("NV4")) != std::string::npos;) {
     switched.replace(at, 3, "NV12");

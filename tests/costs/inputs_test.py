@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hipress-plan, hipress-sim and hipress-exec make of short forms of clusters and times, of scaled kernels and of
+"""Tests options of hipress-plan, hipress-sim and hipress-exec: short forms of clusters and times, scaled kernels, and
 users' algorithms.
 
 usage: inputs_test.py FOLDER-OF-THE-TOOLS CACHE
@@ -30,7 +30,7 @@ void SignsDecode(uint8* c, float* g) {
   g = map(q, [](int s) { return 1 - 2 * s; });
 }
 """
-#: A sparsifier whose density has a name of its own.
+#: A sparsifier whose density is not called `rho`.
 KEEP = """void KeepEncode(float* gradient, uint8* compressed, float share = 0.01 in [0.001, 0.5]) {
   error_feedback gradient;
   int count = ceil(share * gradient.size);

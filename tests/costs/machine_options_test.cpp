@@ -60,7 +60,7 @@ TEST_CASE("short forms say what a cluster file says") {
   CHECK(machines.profile == from_file.profile);
   CHECK(machines.cluster.link == from_file.cluster.link);
   CHECK(machines.cluster.gpus_per_node == 4);
-  CHECK(machines.cluster.gpu_link == from_file.cluster.gpu_link);  // the usual one
+  CHECK(machines.cluster.gpu_link == from_file.cluster.gpu_link);  // kUsualGpuLink
   CHECK(machines.cluster.nodes == 8);
   CHECK(machines.warnings.empty());
   REQUIRE(from_file.warnings.size() == 1);
@@ -136,11 +136,12 @@ TEST_CASE("a cluster's link without the share of its rate that the profile allow
   Profile profile;
   profile.name = "tiny";
   profile.link = {
-      .bandwidth = 1e9, .bandwidth_both_ways = 1e9, .latency_s = 2e-5};  // of 10 Gbit/s: 80 %
+      .bandwidth = 1e9, .bandwidth_both_ways = 1e9, .latency_s = 2e-5};  // 1 GB/s is 80 % of 10
+                                                                         // Gbit/s
   const auto said = [&](const std::string& link) {
     return load({.cluster = folder.file("c.yaml", "nodes: 4\n" + link)}, profile, 0, 16).warnings;
   };
-  CHECK(said("link: {bandwidth: 10Gbps}").empty());  // of which nobody knows a share
+  CHECK(said("link: {bandwidth: 10Gbps}").empty());  // the profile has no rate of its link
   profile.link_rate = 10e9 / 8;
   const std::vector<std::string> both = said("link: {bandwidth: 10Gbps, latency: 5us}");
   REQUIRE(both.size() == 1);
@@ -158,7 +159,7 @@ TEST_CASE("kernels are scaled from the bandwidth that they were measured at") {
   const Profile before = read_profile("v100-100g");
   const LoadedMachines machines = load({.profile = "v100-100g", .scale_kernels = "1.8TB/s"}, 4, 16);
   const Profile& after = machines.profile;
-  // 900 GB/s to twice as many: what comes on top of the launch takes half as long.
+  // From 900 GB/s to twice that: the time above that of the launch is halved.
   const auto half = [](const Curve& slow, const Curve& fast) {
     for (const std::int64_t x : {1, 1 << 20, 1 << 26}) {
       CHECK(fast(x) - fast(0) == Approx((slow(x) - slow(0)) / 2));
@@ -182,14 +183,14 @@ TEST_CASE("kernels are scaled from the bandwidth that they were measured at") {
 TEST_CASE("a curve of several pieces is scaled as a whole, and never negative") {
   Profile profile;
   profile.memory_bandwidth = 1e9;
-  // Meets 1e-6 + 1e-9·x at x = 1000.
+  // The second piece meets the first at x = 1000.
   profile.merge = {{{0, 1e-6, 1e-9}, {1000, 0, 2e-9}}, 0};
   scale_kernels(2e9, profile);
   CHECK(profile.merge.at(999.999) == Approx(1.5e-6));
   CHECK(profile.merge.at(1000) == Approx(1.5e-6));
   CHECK(profile.merge.at(3000) == Approx(1e-6 + (6e-6 - 1e-6) / 2));
   CHECK(profile.kernels_measured_at == 2e9);
-  // A second piece that begins below the launch: 100 times as long would be less than nothing.
+  // The second piece is below the cost of the launch: scaled, its time would be negative.
   profile.merge = {{{0, 1e-6, 0}, {1000, 0, 0}}, 0};
   scale_kernels(2e7, profile);
   CHECK(profile.merge.at(1000) == 0);
@@ -253,14 +254,14 @@ TEST_CASE("a machine makes nodes of GPUs, hosts that share their cards, and kern
   CHECK(cluster.nodes == 32);
   CHECK(cluster.host[7] == 0);
   CHECK(cluster.host[8] == 1);
-  // 32 cards of 100 Gbit/s at 90 %; rings reach 84.4 % of 450 GB/s.
+  // 32 cards of 100 Gbit/s reach 90 %; rings reach 84.4 % of 450 GB/s.
   CHECK(cluster.link.bandwidth == Approx(32 * 12.5e9 * 0.9));
   CHECK(cluster.link.overhead_s == 5e-6);
   REQUIRE(cluster.host_link);
   CHECK(cluster.host_link->bandwidth == Approx(0.844 * 450e9));
   CHECK(four.profile.name == "p5.48xlarge");
   CHECK(four.profile.merge == read_profile("h100-400g").merge);
-  // An A100 of 40 GB has 1555 of the 2039 GB/s that its starter profile is of.
+  // An A100 of 40 GB has 1555 GB/s; its starter profile is for 2039 GB/s.
   const LoadedMachines a100 = load({.machine = "p4d.24xlarge"}, 0, 16);
   CHECK(a100.cluster.nodes == 8);
   CHECK(a100.profile.memory_bandwidth == 1555e9);
@@ -281,7 +282,7 @@ TEST_CASE("links of a machine's cluster say how many hosts a collective spans") 
   const std::optional<Cluster> two = in_two_levels(cluster);
   REQUIRE(two);
   CHECK(ring_costs(*two).span == LinkCosts::Span{4, 8, cluster.link.bandwidth});
-  // A cluster that is no machine's says nothing.
+  // Without a machine, links have no span.
   CHECK(ring_costs(load({}, 4, 16).cluster).span == LinkCosts::Span{});
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("a machine file says GPUs, what joins them, cards and processors") {
   CHECK(machine.memory_bandwidth == 3.35e12);
   CHECK(machine.peak.at("bf16") == 989e12);
   CHECK(machine.gpu_bandwidth == 450e9);
-  // 8 cards of 400 Gbit/s, of which InfiniBand reaches 96 %: 8 · 50e9 · 0.96.
+  // InfiniBand reaches 96 % of 8 cards of 400 Gbit/s: 8 · 50e9 · 0.96.
   CHECK(machine.host_bandwidth() == Approx(384e9));
   CHECK(machine.network_latency_s == 2.5e-6);
   const Machine other =
@@ -79,7 +79,8 @@ TEST_CASE("a machine file that is cut anywhere is refused, or means the same") {
   const Machine whole = read_machine("p5.48xlarge");
   int same = 0;
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
-    for (const char* end : {"", "\n"}) {  // as it was cut, and as an editor saves it
+    for (const char* end : {"", "\n"}) {  // cut at a byte, and with the line end that an editor
+                                          // adds
       const std::string path = folder.file("m.yaml", text.substr(0, bytes) + end);
       try {
         same += read_machine(path) == whole ? 1 : 1000;
@@ -88,7 +89,7 @@ TEST_CASE("a machine file that is cut anywhere is refused, or means the same") {
       }
     }
   }
-  CHECK(same == 2);  // the last line end alone may be missing
+  CHECK(same == 2);  // only the file's last line end may be missing
 }
 
 TEST_CASE("an unknown machine is refused with the nearest known one") {

@@ -31,7 +31,7 @@ const std::string kRow =
     "{beside_codec: 1.1, beside_transfer: 1.2, slows_codec: 1.3, "
     "slows_transfer: 1.4}";
 
-/// A matrix whose last class's row is `norm`.
+/// YAML of a matrix in which the row of the last class is `norm`.
 std::string matrix_yaml(const std::string& norm) {
   std::string text =
       "nodes: 2\noverlap:\n  codec_beside_transfer: 1.5\n  transfer_beside_codec: 1.6\n  "
@@ -65,7 +65,7 @@ TEST_CASE("a model's factors are the means of its classes' by its mix") {
   CHECK(found.transfer_beside_compute == 0.75 * 1 + 0.25 * 5);
   CHECK(found.codec_beside_transfer == 1.2);
   CHECK(found.transfer_beside_codec == 1.7);
-  // Without a mix, the assumed one; its shares are by class.
+  // Without a mix, the assumed mix is used.
   const models::Mix assumed = models::assumed_mix();
   CHECK(directed({.matrix = matrix}, {}) == directed({.matrix = matrix}, assumed));
 }
@@ -158,7 +158,7 @@ TEST_CASE("a profile's matrix is read back as it was written") {
   CHECK(read_profile(path).overlap == profile.overlap);
 }
 
-/// The rows of Echo's kernels, in the file's order.
+/// Echo's kernels, in the order of the file.
 std::vector<BesideSample> echo_kernels() {
   std::ifstream file(HIPRESS_SOURCE_DIR "/tests/data/echo_kernels.csv");
   std::string line;
@@ -194,7 +194,7 @@ TEST_CASE("factors per class of every second kernel of Echo's predict the others
     }
     CAPTURE(first, predicted_s, measured_s, missed_s / measured_s);
     CHECK(std::abs(predicted_s / measured_s - 1) < 0.10);
-    // One constant for all hits the total as well, but misses the kernels by more.
+    // One factor for all classes predicts the total, too, but single kernels less well.
     std::vector<BesideSample> alike = fitted;
     for (BesideSample& kernel : alike) kernel.of_class = "any";
     const double constant = class_factors(alike).at("any");
@@ -221,7 +221,7 @@ TEST_CASE("the assumed mix is that of Echo's kernels, to the percent") {
 }
 
 TEST_CASE("classes' factors are weighted by time, and nothing gets faster") {
-  // 3 s became 5 s; 2 s became 1 s, which is noise.
+  // Samples of a take 3 s alone and 5 s beside other work. That of b got faster, which is noise.
   const std::vector<BesideSample> samples = {{"a", 1, 1}, {"a", 2, 4}, {"b", 2, 1}};
   const auto factors = class_factors(samples);
   CHECK(factors.at("a") == 5.0 / 3);

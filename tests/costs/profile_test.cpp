@@ -18,7 +18,7 @@ namespace {
 using Catch::Contains;
 using tests::TemporaryFolder;
 
-/// Every field set, with numbers that no short decimal represents.
+/// Profile with every field set, to numbers that no short decimal represents.
 Profile example_profile() {
   Profile profile;
   profile.name = "example: of #everything";
@@ -55,7 +55,7 @@ Profile example_profile() {
   return profile;
 }
 
-/// A profile as it is written by hand, for tests that spoil one line of it.
+/// A profile as users write it by hand. Tests spoil one line of it.
 const char* const kGood = R"(schema: hipress.profile/1
 name: tiny
 source: by hand
@@ -79,7 +79,7 @@ links:
 ...
 )";
 
-/// The message with which read_profile refuses kGood after `from` is replaced by `to`.
+/// Error message of read_profile() for kGood with `from` replaced by `to`.
 std::string refusal(const std::string& from, const std::string& to) {
   const TemporaryFolder folder;
   std::string text = kGood;
@@ -148,7 +148,7 @@ TEST_CASE("what a profile leaves out has the value that docs/profiles.md states"
   std::ofstream(folder.path("tiny.yaml")) << kGood;
   const Profile profile = read_profile(folder.path("tiny.yaml"));
   CHECK(profile.link.bandwidth == 12.5e9);            // 100 Gbit/s / 8
-  CHECK(profile.link.bandwidth_both_ways == 12.5e9);  // full duplex unless said otherwise
+  CHECK(profile.link.bandwidth_both_ways == 12.5e9);  // full duplex by default
   CHECK(profile.link_rate == 0);
   CHECK(profile.link.core_s_per_byte == 0);
   CHECK(profile.link.core_factor_interrupting == 1);
@@ -182,8 +182,9 @@ TEST_CASE("a profile that says how kernels are estimated has costs of all slices
     return read_profile(folder.path("p.yaml"));
   };
   const Profile profile = read("{share_of_memory: 0.5, first_launch: 8us, next_launch: 3us}");
-  CHECK(profile.codec("onebit").encode(1 << 20) == Approx(1e-6 + 1e-9 * (1 << 20)));  // its own
-  // 8.25 bytes an element at half of 10 GB/s, and three launches.
+  CHECK(profile.codec("onebit").encode(1 << 20) ==
+        Approx(1e-6 + 1e-9 * (1 << 20)));  // from its row
+  // 8.25 bytes per element at half of 10 GB/s, and three launches.
   CHECK(profile.codec("terngrad(b=4)").encode(1 << 20) ==
         Approx(8e-6 + 2 * 3e-6 + 8.25 * (1 << 20) / 5e9));
   CHECK(profile.codec("fp8block").decode(0) == Approx(8e-6));
@@ -214,7 +215,7 @@ TEST_CASE("a profile that is not there, or has no contents, is refused") {
 TEST_CASE("a profile that was cut short is refused, wherever the cut is", "[slow]") {
   const TemporaryFolder folder;
   const std::string whole = kGood;
-  // The last byte is the newline behind the end marker, which may be missing.
+  // The last byte is the newline after the end marker. It may be missing.
   for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
     std::ofstream(folder.path("cut.yaml")) << whole.substr(0, length);
     CAPTURE(length);
@@ -249,7 +250,7 @@ TEST_CASE("a profile's faults are named with file, line and remedy") {
   SECTION("negative time") {
     CHECK_THAT(refusal("- {from: 0, a_s: 1e-6", "- {from: 0, a_s: -1e-6"),
                Contains("bad.yaml:11") && Contains("a_s"));
-    // −1 us + 1 ns · 100 = −0.9 us
+    // The piece begins with −1 us + 1 ns · 100 = −0.9 us.
     CHECK_THAT(
         refusal("s_per_element: 1e-9}\n",
                 "s_per_element: 1e-9}\n      - {from: 100, a_s: -1e-6, s_per_element: 1e-9}\n"),
@@ -283,7 +284,7 @@ TEST_CASE("a profile's faults are named with file, line and remedy") {
   }
 }
 
-/// kGood with an algorithm in stages, whose last line is 17: two stages, and the decode.
+/// Text to insert into kGood: an algorithm with two stages and the decode, which is line 17.
 const std::string kStages = "    onebit:\n      encode:",
                   kWithStages =
                       "    in_stages:\n"
@@ -325,7 +326,7 @@ TEST_CASE("faults of stages are named with file, line and remedy") {
   CHECK_THAT(spoilt("      decode: {a_s: 1e-6}\n",
                     "      decode: {a_s: 1e-6}\n      decode_add: {pieces: []}\n"),
              Contains("bad.yaml:18") && Contains("give 'decode' alone"));
-  // An algorithm of the table has as many as its codec.
+  // A known algorithm must have as many stages as its codec.
   CHECK_THAT(spoilt("in_stages", "tbq(tau=0.25)"), Contains("bad.yaml:14") &&
                                                        Contains("tbq(tau=0.25) has no stages") &&
                                                        Contains("'encode'"));

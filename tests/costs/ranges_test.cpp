@@ -1,4 +1,4 @@
-// Every number that a file gives has a range, and is refused outside of it with file and line.
+// Tests that every number in a file has a range, and is refused outside it with file and line.
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -40,7 +40,7 @@ const std::string kCluster =
 const std::string kModel =
     "name: m\nbatch: 3\nforward: 2ms\ngradients:\n- {name: a, elements: 64, ready: 1ms}\n";
 
-/// What replaces a value of a good file, which is then refused in that line.
+/// Replacements for a value of a good file, each of which is refused with that line.
 struct Row {
   int line;
   const char* good;
@@ -142,7 +142,7 @@ TEST_CASE("a model's numbers are refused outside of their ranges with file and l
 
 TEST_CASE("a burst that takes longer than a task may is refused at its line, in both files") {
   const TemporaryFolder folder;
-  // 2^50 B at 1 B/s take 1e15 s.
+  // At 1 B/s, 2^50 B take 1e15 s.
   const std::string burst = "nodes: 2\nlink:\n  bandwidth: 1B/s\n  burst: 1024TiB\n";
   CHECK_THAT(complaint([&] { read_cluster(folder.file("c.yaml", burst), Profile(), 0); }),
              Contains("c.yaml:4: link.burst: a burst of"));

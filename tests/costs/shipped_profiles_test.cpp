@@ -33,7 +33,7 @@ std::vector<std::string> shipped_profiles() {
   return names;
 }
 
-/// Staged algorithms, and their stages.
+/// Number of stages of each staged algorithm.
 const std::map<std::string, std::size_t> kStaged = {{"powersgd", 2}, {"acpsgd", 1}, {"rsketch", 1}};
 
 TEST_CASE("the shipped profiles are those that are expected") {
@@ -60,14 +60,14 @@ TEST_CASE("a starter profile says that it is an estimate, and is as wide as one"
     REQUIRE(profile.spread);
     CHECK(profile.spread->host >= 0.25);
     CHECK(profile.spread->links >= 0.15);
-    // nccl-tests reach 92 to 97 % of the line rate, which is the number before the g.
+    // nccl-tests reach 92 to 97 % of the line rate, which the name gives before the g.
     const double line = std::stod(name.substr(name.find('-') + 1)) * 1e9 / 8;
     CHECK(profile.link_rate == line);
     CHECK(profile.link.bandwidth > 0.92 * line);
     CHECK(profile.link.bandwidth < 0.97 * line);
   }
-  // 94 % of 400 Gbit/s are 47 GB/s; onebit's encode moves 12.125 bytes at 80 % of 3350 GB/s and
-  // launches three kernels, 5 + 2·2 us.
+  // 94 % of 400 Gbit/s are 47 GB/s. onebit's encode moves 12.125 bytes per element at 80 % of 3350
+  // GB/s, and launches three kernels: 5 + 2·2 us.
   const Profile h100 = read_profile("h100-400g");
   CHECK(h100.link.bandwidth == Approx(47e9));
   CHECK(read_profile("h100_400g").fingerprint == h100.fingerprint);
@@ -79,7 +79,7 @@ TEST_CASE("a starter profile says that it is an estimate, and is as wide as one"
 TEST_CASE("what v100-100g lists are the estimates of the algorithms' rows") {
   const Profile profile = read_profile("v100-100g");
   for (const auto& [name, costs] : profile.codecs) {
-    if (!costs.stages.empty() || name == "lossless") continue;  // which memory does not limit
+    if (!costs.stages.empty() || name == "lossless") continue;  // memory does not limit it
     CAPTURE(name);
     const std::optional<CodecCosts> estimated = estimated_costs(profile, name);
     REQUIRE(estimated);
@@ -95,7 +95,7 @@ TEST_CASE("no shipped profile beats the memory traffic floor of its hardware") {
   for (const std::string& name : shipped_profiles()) {
     const Profile profile = read_profile(name);
     CHECK(profile.name == name);
-    // That of the published cluster has no entropy coder.
+    // sosp21, the profile of the published cluster, has no entropy coder.
     CHECK(profile.codecs.size() == kernels::algorithms().size() - (name == "sosp21" ? 1 : 0));
     CHECK(profile.kernels_measured_at == profile.memory_bandwidth);
     for (const auto& [algorithm, codec] : profile.codecs) {
@@ -112,7 +112,7 @@ TEST_CASE("no shipped profile beats the memory traffic floor of its hardware") {
 }
 
 TEST_CASE("no shipped profile has stages that beat the memory traffic floor of its hardware") {
-  // An encode reads gradient and residual, the decode reads and writes both: 8 and 16 bytes.
+  // An encode reads gradient and residual, 8 bytes; the decode reads and writes both, 16 bytes.
   const auto check_stage = [](const StageCosts& stage, double bytes, const Profile& profile) {
     CHECK(stage.per_element_s * profile.memory_bandwidth >= bytes * 0.999);
     CHECK(stage.per_element_rank_s > 0);
@@ -128,8 +128,9 @@ TEST_CASE("no shipped profile has stages that beat the memory traffic floor of i
       check_stage(codec.decode_stages, 16, profile);
     }
   }
-  // 5 + 4·2 us; 2048 x 2048 at 8 bytes and a factor of 8192 at 16, both at 80 % of 3350 GB/s; 2 and
-  // 4 operations per column at 25 % of 67 Tflop/s.
+  // Launches take 5 + 4·2 us. A matrix of 2048 x 2048 with 8 bytes each and a factor of 8192 values
+  // with 16 move at 80 % of 3350 GB/s, and take 2 and 4 operations per column at 25 % of 67
+  // Tflop/s.
   const Profile h100 = read_profile("h100-400g");
   CHECK(stage_seconds(h100.codec("powersgd").stages[1], 1 << 22, 1 << 13, 4) ==
         Approx(13e-6 + (8. * (1 << 22) + 16. * (1 << 13)) / (0.8 * 3350e9) +
@@ -139,20 +140,19 @@ TEST_CASE("no shipped profile has stages that beat the memory traffic floor of i
 
 TEST_CASE("sosp21 charges a ring step and an encode what SeCoPa published") {
   const Profile profile = read_profile("sosp21");
-  // 0.20337 ms + 8.5005e-7 ms · 2^20 elements = 1.094712 ms; the bandwidth is given to five digits.
+  // A ring step: 0.20337 ms + 8.5005e-7 ms · 2^20 elements. The bandwidth has five digits.
   const double bytes = 4.0 * (1 << 20);
   CHECK(profile.link.overhead_s + profile.link.latency_s + bytes / profile.link.bandwidth ==
         Approx((0.20337 + 8.5005e-7 * (1 << 20)) * 1e-3).epsilon(1e-5));
-  // 0.058938 ms + 1.4133e-8 ms · 2^20 elements.
+  // An encode: 0.058938 ms + 1.4133e-8 ms · 2^20 elements.
   CHECK(profile.codec("tbq").encode(1 << 20) == Approx((0.058938 + 1.4133e-8 * (1 << 20)) * 1e-3));
-  // gather of N = 8: 0.80768 ms + 6.1167e-6 ms · 2^20 elements, here per byte.
+  // A gather of 8 nodes: 0.80768 ms + 6.1167e-6 ms · 2^20 elements; fan_in takes bytes.
   CHECK(profile.fan_in.at(8)(4 << 20) == Approx((0.80768 + 6.1167e-6 * (1 << 20)) * 1e-3));
 }
 
-/// Iteration times in seconds of the published uncompressed ring on the cluster 'aws', by model and
-/// GPUs.
+/// Published iteration times in seconds of the raw ring on cluster 'aws', by model and GPUs.
 std::map<std::string, std::map<int, double>> published_ring_iterations() {
-  // What one GPU processes in an iteration, in units of the throughput.
+  // Work of one GPU in an iteration, in the units of the throughput.
   const std::map<std::string, double> units = {{"vgg19", 32},  {"resnet50", 32},
                                                {"lstm", 80},   {"ugatit", 2},
                                                {"bert", 4096}, {"transformer", 2048}};
@@ -170,7 +170,7 @@ std::map<std::string, std::map<int, double>> published_ring_iterations() {
 }
 
 TEST_CASE("v100-100g's bandwidth is the one that its notes derive") {
-  // fp32 MiB of the models that the cluster 'aws' ran (bert is BERT-large there).
+  // MiB in fp32 of the models on cluster 'aws' (bert is BERT-large).
   const std::map<std::string, double> mebibytes = {{"vgg19", 548.05},   {"bert", 1282.60},
                                                    {"ugatit", 2558.75}, {"lstm", 327.97},
                                                    {"resnet50", 97.49}, {"transformer", 234.08}};
@@ -178,8 +178,7 @@ TEST_CASE("v100-100g's bandwidth is the one that its notes derive") {
   double bytes = 0;
   double seconds = 0;
   for (const auto& [model, size] : mebibytes) {
-    // A node of a ring of N sends 2(N−1)/N of the model: 1 of it for N = 2 (16 GPUs), 3/2 for N
-    // = 4.
+    // In a ring of N, a node sends 2(N−1)/N times the model: 1 for N = 2 (16 GPUs), 3/2 for N = 4.
     bytes += 0.5 * size * 1024 * 1024;
     seconds += iterations[model][32] - iterations[model][16];
   }

@@ -14,7 +14,7 @@
 namespace hipress::costs {
 namespace {
 
-/// Square and oblong gradients of 2^14 … 2^24 elements, factors of rows × rank.
+/// Works of square and oblong gradients of 2^14 … 2^24 elements, with factors of rows × rank.
 std::vector<StageWork> grid() {
   std::vector<StageWork> all;
   for (int exponent = 14; exponent <= 24; exponent += 2) {
@@ -49,7 +49,7 @@ TEST_CASE("a stage takes a + b·E + c·E·r + d·F + e·F·r") {
   CHECK(stage_seconds(costs, 10, 6, 4) == 339);
   CHECK(costs.seconds({10, 40, 6, 24}) == 339);
   CHECK(stage_seconds(costs.times(2), 10, 6, 4) == 678);
-  // Two such gradients coded together start once: 2·339 − 1.
+  // Two such gradients coded together share the launches: 2·339 − 1.
   CHECK(costs.seconds({20, 80, 12, 48}) == 677);
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("a fit finds the costs that made its samples") {
   const StageCosts full = {2e-5, 3e-10, 5e-11, 4e-9, 6e-10};
   check_close(fit_stage(samples_of(full)).costs, full, 1e-6);
   CHECK(fit_stage(samples_of(full)).max_relative_residual < 1e-9);
-  // What costs nothing gets no share of what does.
+  // Terms that cost nothing get 0.
   const StageCosts some = {2e-5, 0, 5e-11, 0, 0};
   check_close(fit_stage(samples_of(some)).costs, some, 1e-6);
   CHECK(fit_stage(samples_of(some)).costs.per_element_s == 0);
@@ -74,8 +74,8 @@ TEST_CASE("a fit finds the costs that made its samples") {
 }
 
 TEST_CASE("a fit has no negative cost, and is the best of those") {
-  // Times that fall with the size: 3 s of 1 element, 1 s of 2. Relative residuals a/3 − 1 and
-  // a − 1 of a constant are least, squared, where (a/3 − 1)/3 + (a − 1) = 0: a = 1.2.
+  // Times fall with the size: 3 s for 1 element, 1 s for 2. The best fit is a constant a, for which
+  // (a/3 − 1)² + (a − 1)² is least: (a/3 − 1)/3 + (a − 1) = 0, a = 1.2.
   const std::vector<StageSample> falling = {{{1, 0, 0, 0}, 3}, {{2, 0, 0, 0}, 1}};
   const StageFit fit = fit_stage(falling);
   CHECK(fit.costs.per_element_s == 0);
@@ -109,7 +109,7 @@ TEST_CASE("a fit needs samples with times") {
 
 TEST_CASE("a bad residual weighs as much as one at the bend") {
   CHECK(huber_weight(0.01, 0.02) == 1);
-  // Squared, 0.02/0.08.
+  // The factor is the square root of 0.02/0.08.
   CHECK(huber_weight(0.08, 0.02) == 0.5);
 }
 

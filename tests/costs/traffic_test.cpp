@@ -6,8 +6,8 @@ namespace hipress::costs {
 namespace {
 
 TEST_CASE("the share of a bandwidth is the least traffic over what could be moved meanwhile") {
-  // 12.125 bytes of each of 2^26 elements at 2e12 bytes/s take 407 µs; work that takes as long
-  // again, and 1 µs for its launch, uses half, less a thousandth.
+  // At 2e12 bytes/s, 12.125 bytes for each of 2^26 elements take 407 µs. Work that takes twice as
+  // long, and 1 µs for its launch, uses a little less than half of the bandwidth.
   const double least_s = 12.125 * (1 << 26) / 2e12;
   const Curve work{.pieces = {{.a_s = 1e-6, .b_s = 2 * least_s / (1 << 26)}}};
   REQUIRE(least_traffic("onebit"));

@@ -1,5 +1,5 @@
-// An algorithm of another library's is registered, and from its one row on it is measured, planned
-// with, predicted and replayed like those of kernels/.
+// Tests that an algorithm from outside of kernels/ needs only its registration: it can then be
+// measured, planned with, predicted and replayed.
 
 #include <catch2/catch.hpp>
 
@@ -18,7 +18,7 @@ namespace {
 
 using Catch::Contains;
 
-/// Costs that this machine has of the algorithm, and of nothing else.
+/// Profile with costs of this algorithm only, measured on this machine.
 costs::Profile measured() {
   return profiler::measure({.algorithms = {"upperhalf"},
                             .nodes = 2,
@@ -29,7 +29,7 @@ costs::Profile measured() {
                            [](const std::string&) {});
 }
 
-/// Plans for a link so slow that half of the bytes are half of the time.
+/// Plans for a link so slow that time is proportional to bytes.
 planner::Advice planned_with(const std::string& profile) {
   planner::Request request;
   request.input = "vgg19";
@@ -100,7 +100,7 @@ TEST_CASE("a registered algorithm is measured, and plans use what was measured",
 TEST_CASE("a profile that says how kernels are estimated has costs of a registered algorithm") {
   const costs::Profile before = costs::read_profile("h100-25g");
   tests::register_upper_half();
-  // 6 bytes an element at 80 % of 3350 GB/s.
+  // 6 bytes per element, at 80 % of 3350 GB/s.
   const auto check = [](const costs::Profile& profile) {
     CHECK(profile.codec("upperhalf").encode(1 << 26) ==
           Approx(5e-6 + 6.0 * (1 << 26) / (0.8 * 3350e9)).epsilon(1e-4));

@@ -1,4 +1,4 @@
-// An algorithm that kernels/ does not know: all that it takes is this file and the row at its end.
+// An algorithm outside of kernels/. It needs only this file, with the row at its end.
 #include "tests/foreign/upper_half.hpp"
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 using kernels::DecodeItem;
 using kernels::EncodeItem;
 
-/// The upper 16 bits of every fp32 number; the last two bytes of an odd count are zeros.
+/// Keeps the upper 16 bits of every fp32 number. If the count is odd, two bytes of zeros follow.
 class UpperHalf : public kernels::Codec {
  public:
   const kernels::CodecTraits& traits() const override { return traits_; }

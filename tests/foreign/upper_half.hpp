@@ -2,7 +2,7 @@
 
 namespace hipress::tests {
 
-/// Adds "upperhalf" to the table of algorithms, once for the process.
+/// Adds "upperhalf" to the table of algorithms, once per process.
 void register_upper_half();
 
 }  // namespace hipress::tests

@@ -22,7 +22,7 @@ TEST_CASE("a text stands for one with each of its alternatives") {
         Texts{"x(a=1,b=3,c=4)", "x(a=1,b=3,c=5)", "x(a=2,b=3,c=4)", "x(a=2,b=3,c=5)"});
   CHECK(of("x(a=1||2|)") == Texts{"x(a=1)", "x(a=)", "x(a=2)", "x(a=)"});
   CHECK(of("x(a=1|2") == Texts{"x(a=1", "x(a=2"});
-  // Text that is not a parameter's value stays as it is.
+  // Bars outside of parameter values do not count.
   CHECK(of("|") == Texts{"|"});
   CHECK(of("x|y(a=1)") == Texts{"x|y(a=1)"});
   CHECK(of("x(1|2,a=3|4)") == Texts{"x(1|2,a=3)", "x(1|2,a=4)"});
@@ -38,7 +38,7 @@ TEST_CASE("alternatives are counted before they are made") {
   CHECK_THROWS_WITH(alternatives(text, 1000, "algorithms"),
                     Catch::EndsWith("stands for more than 1000 algorithms; give fewer values"));
   CHECK(first_alternative(text).find('|') == std::string::npos);
-  // A million values of one parameter, each of which would be a text of two million bytes.
+  // A parameter with a million values, each of which would become a text of two million bytes.
   std::string bars = "x(a=";
   for (int i = 0; i < 1'000'000; ++i) bars += "1|";
   CHECK_THROWS_AS(alternatives(bars + ")", 1000, "words"), std::invalid_argument);

@@ -11,12 +11,12 @@
 
 namespace hipress::tests {
 
-/// A forked process that handles interrupts, does `work`, says that it is ready, and waits.
+/// A forked process that handles interrupts and runs `work`.
 class Child {
  public:
   using Ready = std::function<void()>;
 
-  /// `work` calls its argument when signals may come. What it returns is the exit status.
+  /// `work` calls its argument when it is ready for signals, and returns the exit status.
   explicit Child(const std::function<int(const Ready&)>& work, bool ignores_hangups = false) {
     REQUIRE(::pipe(ends_) == 0);
     pid_ = ::fork();
@@ -46,7 +46,7 @@ class Child {
     REQUIRE(::read(ends_[0], &byte, 1) == 1);
   }
   void send(int number) { ::kill(pid_, number); }
-  /// How it ended: the number of a signal as a negative number, else the exit status.
+  /// Waits for the end. Returns the exit status, or −N if signal N ended the process.
   int end() {
     int status = 0;
     REQUIRE(::waitpid(pid_, &status, 0) == pid_);

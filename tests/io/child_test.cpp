@@ -25,12 +25,12 @@ ChildResult shell(const std::string& script, double timeout_s = kLong_s) {
       {.words = {"sh", "-c", script}, .input = "", .environment = {}, .timeout_s = timeout_s});
 }
 
-/// Whether the process that wrote its number into the file ends within a generous time.
+/// True if the process whose id is in the file ends within 30 s.
 bool ends(const std::string& file) {
   const auto process = static_cast<pid_t>(std::stol(read_file(file)));
   for (int tries = 0; tries < 3000; ++tries) {
     if (::kill(process, 0) != 0) return true;
-    // An orphan that nobody waits for is a zombie: it works no more.
+    // An orphan that has ended may remain as a zombie, if no process waits for it.
     const std::string stat = "/proc/" + std::to_string(process) + "/stat";
     try {
       if (read_file(stat).find(") Z ") != std::string::npos) return true;
@@ -96,7 +96,7 @@ TEST_CASE("of much output the beginning is kept, and the child is not held up") 
 
 TEST_CASE("at its deadline a child ends with all its children") {
   const tests::TemporaryFolder folder;
-  // The inner process ignores what compilers clean up at.
+  // The inner process ignores the signals at which compilers clean up.
   const ChildResult result = shell("(trap '' TERM HUP; sh -c 'echo $PPID' > " +
                                        folder.path("inner") + "; while :; do sleep 1; done) & wait",
                                    0.5);

@@ -13,7 +13,7 @@ rlimit limit() {
   return now;
 }
 
-/// A soft limit that holds while this lives.
+/// Sets the soft limit for the lifetime of the object.
 class SoftLimit {
  public:
   explicit SoftLimit(rlim_t descriptors) {
@@ -36,14 +36,14 @@ TEST_CASE("the soft limit of descriptors is raised as far as what is wanted take
   CHECK(allow_descriptors(150) == 150);
   CHECK(limit().rlim_cur > 150);
   const rlim_t raised = limit().rlim_cur;
-  CHECK(allow_descriptors(100) >= 150);  // nothing to do
+  CHECK(allow_descriptors(100) >= 150);  // the limit is high enough
   CHECK(limit().rlim_cur == raised);
 }
 
 TEST_CASE("the hard limit of descriptors stays, and what it allows is told") {
   const SoftLimit low(100);
   const rlim_t hard = limit().rlim_max;
-  if (hard > (rlim_t{1} << 40)) return;  // there is none
+  if (hard > (rlim_t{1} << 40)) return;  // unlimited
   const auto wanted = static_cast<std::int64_t>(hard) + 1;
   const std::int64_t allowed = allow_descriptors(wanted);
   CHECK(allowed < wanted);

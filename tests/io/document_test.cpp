@@ -14,7 +14,7 @@ using io::Document;
 TEST_CASE("a document keeps the order of its members") {
   Document made = {{"b", 1}, {"a", 2.5}};
   made["c"] = nullptr;
-  made["b"] = "text";  // stays where it is
+  made["b"] = "text";  // the member keeps its place
   CHECK(made.print() == R"({"b":"text","a":2.5,"c":null})");
   CHECK(made.print(2) == "{\n  \"b\": \"text\",\n  \"a\": 2.5,\n  \"c\": null\n}");
   made.update({{"a", true}, {"d", Document::list({1, "x"})}});
@@ -27,7 +27,7 @@ TEST_CASE("values become what JSON has for them") {
   CHECK(Document(std::vector<std::string>{"a", "b"}).print() == R"(["a","b"])");
   CHECK(Document(std::numeric_limits<std::uint64_t>::max()).print() == "18446744073709551615");
   CHECK(Document(std::numeric_limits<double>::infinity()).print() == "null");
-  CHECK(Document("\xff!").print() == "\"\xef\xbf\xbd!\"");  // no UTF-8
+  CHECK(Document("\xff!").print() == "\"\xef\xbf\xbd!\"");  // not UTF-8
   CHECK(Document::object().print() == "{}");
   CHECK(Document::list().print() == "[]");
   Document list;
@@ -56,15 +56,14 @@ TEST_CASE("what is no JSON is refused with its line") {
   CHECK_THROWS_WITH(Document::parse(R"([{"a": 1, "b": {"a": 2}, "a": 3}])", "x.json"),
                     "x.json: has a member 'a' twice in one object");
   CHECK_NOTHROW(Document::parse(R"([{"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]}, {"a": 4}])", "x"));
-  // 64 levels are read, and no more.
+  // 64 levels are allowed.
   CHECK_NOTHROW(Document::parse(std::string(64, '[') + std::string(64, ']'), "x.json"));
   CHECK_THROWS_WITH(Document::parse(std::string(100'000, '['), "x.json"),
                     Catch::Contains("in more than 64 levels"));
 }
 
 TEST_CASE("an object's members take time in proportion to their number") {
-  // 300 000 members: 45·10^9 comparisons of names, which take minutes, if each was looked up among
-  // those before it.
+  // 300 000 members: comparing each name with all earlier ones (45·10^9 times) would take minutes.
   std::string text = "{";
   for (int i = 0; i < 300'000; ++i) text += fmt::format("\"{}\":1,", i);
   const Document read = Document::parse(text + "\"last\":2}", "x.json");

@@ -32,7 +32,7 @@ constexpr const char* kVariables[] = {"RANK",
                                       "HIPRESS_DATA",
                                       "NO_COLOR"};
 
-/// An environment that has these variables and none of the others that io reads, while it lives.
+/// Sets these environment variables, and unsets all others that io reads, for its lifetime.
 class Environment {
  public:
   Environment(std::initializer_list<std::pair<const char*, const char*>> variables) {

@@ -42,7 +42,7 @@ TEST_CASE("messages quote no more than the beginning of what is long") {
   CHECK(quote(most.substr(1) + "\u00e4") == fmt::format("'{}…'", most.substr(1)));
   CHECK(quote(std::string(77, 'x') + "\xff\xff\xff\xff") ==
         fmt::format(R"('{}\xff\xff\xff…')", std::string(77, 'x')));
-  // A path is whole as long as it can be one.
+  // A path is shown in full if it is short enough to exist (below PATH_MAX).
   const std::string path(4095, 'p'), none(10'000'000, 'p');
   CHECK(std::string(InputError(path, 3, "is wrong").what()) == path + ":3: is wrong");
   const InputError error(none, 0, "cannot be read");

@@ -30,7 +30,7 @@ TEST_CASE("a file is there as a whole, or as it was before") {
   const std::string path = folder.path("plan.txt");
   CHECK(write_text(path, "first\n") == "first\n");
   CHECK(write_text(path, "second\n") == "second\n");
-  CHECK(folder.count() == 1);  // no temporary file stays
+  CHECK(folder.count() == 1);  // no temporary file is left
 
   SECTION("a writer that fails leaves the old file and nothing else") {
     CHECK_THROWS_AS(write_file(path,
@@ -105,7 +105,7 @@ TEST_CASE("whether a file can be written is known before there is anything to wr
   CHECK_THAT(complaint([&] { require_writable(folder.path("none/sweep.csv")); }),
              Catch::Contains("choose a folder that exists"));
   CHECK_THAT(complaint([&] { require_writable(folder.path("")); }), Catch::Contains("is a folder"));
-  // Of a link, what counts is where it leads.
+  // For a link, its target counts.
   fs::create_symlink("none/sweep.csv", folder.path("link"));
   const auto refused = Catch::StartsWith(folder.path("link") + ": cannot be written (choose");
   CHECK_THAT(complaint([&] { require_writable(folder.path("link")); }), refused);
@@ -152,7 +152,8 @@ TEST_CASE("fields of a line") {
   CHECK(split_fields(",") == Fields{"", ""});
   CHECK(split_fields("a, ,b,") == Fields{"a", "", "b", ""});
   const std::string_view line = "a, ";
-  CHECK(split_fields(line)[1].data() == line.data() + 3);  // empty, but where it is
+  CHECK(split_fields(line)[1].data() == line.data() + 3);  // an empty field has its place in the
+                                                           // line
 }
 
 TEST_CASE("data files are found wherever the tests run") {
@@ -165,7 +166,7 @@ TEST_CASE("data files are found wherever the tests run") {
 }
 
 TEST_CASE("the fingerprint is 64-bit FNV-1a") {
-  // Published test vectors of the function.
+  // Published test vectors of FNV-1a.
   CHECK(fingerprint("") == "cbf29ce484222325");
   CHECK(fingerprint("a") == "af63dc4c8601ec8c");
   CHECK(fingerprint("foobar") == "85944171f73967e8");

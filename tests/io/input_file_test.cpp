@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A named pipe; writers are started by tests.
+/// Makes a named pipe. Tests start the writers.
 std::string make_pipe(const TemporaryFolder& folder) {
   const std::string path = folder.path("pipe");
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -63,12 +63,12 @@ TEST_CASE("only regular files and pipes are inputs") {
 }
 
 TEST_CASE("an error of reading is not the end of the file") {
-  // Nothing is mapped at address 0 of a process, so that reading there is EIO.
+  // No memory is mapped at a process's address 0, so reading there fails with EIO.
   CHECK(complaint_of("/proc/self/mem") == "/proc/self/mem: cannot be read: Input/output error");
 }
 
 TEST_CASE("a file that waits for more to come is refused at once") {
-  // Only root may read the kernel's log, and anybody else is refused as well.
+  // Root may read the kernel's log, which waits for more; other users may not. Both get an error.
   CHECK_THAT(complaint_of("/proc/kmsg"), Catch::StartsWith("/proc/kmsg: "));
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("a file larger than the limit is refused, not cut off") {
   CHECK(read_file(path, {.most_bytes = 100}) == std::string(100, 'x'));
   CHECK(complaint_of(path, {.most_bytes = 99}) ==
         path + ": has 100B, more than the 99B that are read of such a file");
-  // A file of /proc says that it has no bytes.
+  // Files in /proc have size 0.
   CHECK(complaint_of("/proc/self/status", {.most_bytes = 10}) ==
         "/proc/self/status: has more than the 10B that are read of such a file");
 }
@@ -111,9 +111,9 @@ TEST_CASE("a pipe is read to its end") {
     const std::string path_of_end = "/dev/fd/" + std::to_string(from.number());
     const InputScope scope;
     CHECK(read_file(path_of_end) == "text");
-    CHECK(read_file(path_of_end) == "text");  // kept in this scope
+    CHECK(read_file(path_of_end) == "text");  // the scope keeps it
     const InputScope inner;
-    CHECK(read_file(path_of_end).empty());  // another scope reads what is left
+    CHECK(read_file(path_of_end).empty());  // another scope reads on, from the end
   }
   SECTION("again, where another writer has come") {
     const auto answer = [&](const std::string& text) {
@@ -121,7 +121,7 @@ TEST_CASE("a pipe is read to its end") {
       return read_file(path);
     };
     CHECK(answer("one") == "one");
-    std::this_thread::sleep_for(20ms);  // longer than the clock of files
+    std::this_thread::sleep_for(20ms);  // longer than the resolution of file times
     const Descriptor open(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     REQUIRE(::write(open.number(), "two", 3) == 3);
     CHECK_THAT(complaint_of(path, kSoon), Catch::Contains("has not finished"));
@@ -165,9 +165,9 @@ TEST_CASE("a file that does not fit into memory is a failed run") {
   const std::string path = folder.path("large");
   REQUIRE(std::ofstream(path).good());
   constexpr std::uintmax_t kBytes = std::uintmax_t{512} << 20;
-  std::filesystem::resize_file(path, kBytes);  // sparse
+  std::filesystem::resize_file(path, kBytes);  // a sparse file
   Child child([&](const Child::Ready&) {
-    // Whatever this process has by now, it gets 256 MiB in all at most, or no more.
+    // Limits the process to kBytes / 2 in all.
     const rlimit limit{.rlim_cur = kBytes / 2, .rlim_max = kBytes / 2};
     if (::setrlimit(RLIMIT_AS, &limit) != 0) return 9;
     try {

@@ -93,7 +93,7 @@ TEST_CASE("after an interrupted scope an interrupt ends the process") {
       ready();
       await_flag();
     }
-    if (!InterruptScope::interrupted()) return 9;  // it is still to be known what came
+    if (!InterruptScope::interrupted()) return 9;  // the interrupt must still be known
     ready();
     return wait_for_end();
   });
@@ -139,7 +139,7 @@ TEST_CASE("a signal that ends the process ends the groups of its children") {
     const pid_t leader = ::fork();
     if (leader == 0) {
       ::setpgid(0, 0);
-      ::signal(SIGTERM, SIG_IGN);  // not even a group that ignores the signal is left
+      ::signal(SIGTERM, SIG_IGN);  // a group that ignores the signal must end, too
       const bool grandchild = ::fork() == 0;
       if (grandchild) (void)!::write(ends[1], "g", 1);
       return wait_for_end();
@@ -155,7 +155,7 @@ TEST_CASE("a signal that ends the process ends the groups of its children") {
   child.await();
   child.send(SIGTERM);
   CHECK(child.end() == -SIGTERM);
-  // Its children hold the pipe, which is at its end when none of them lives.
+  // The group's processes hold the pipe, which ends when all of them have ended.
   CHECK(::read(ends[0], &byte, 1) == 0);
   ::close(ends[0]);
 }

@@ -14,7 +14,7 @@ using hipress::tests::TemporaryFolder;
 
 namespace {
 
-/// The files of a machine with 8000 KiB available and control groups.
+/// Files in /proc and /sys/fs/cgroup of a machine with 8000 KiB of available memory.
 class Machine {
  public:
   Machine() {
@@ -68,7 +68,8 @@ TEST_CASE("available memory is the machine's, or less where a control group is l
     machine.write("cgroup/job/memory.stat",
                   "anon 2000000\nfile 1500000\ninactive_file 900000\nactive_file 100000\n");
     CHECK(machine.available() == 2'500'000);
-    machine.write("cgroup/job/memory.current", "6000000\n");  // the limit was lowered
+    machine.write("cgroup/job/memory.current", "6000000\n");  // more than the limit, which was
+                                                              // lowered
     CHECK(machine.available() == 0);
   }
   SECTION("version 1 counts what a group and those in it use") {

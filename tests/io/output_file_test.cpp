@@ -39,7 +39,7 @@ struct stat status_of(const std::string& path) {
 
 unsigned mode_of(const std::string& path) { return status_of(path).st_mode & 07777; }
 
-/// What both functions say of an output that cannot be written; they must agree.
+/// Error of both functions for an output that cannot be written; they must agree.
 std::string refusal(const std::string& path) {
   const std::string before = complaint([&] { require_writable(path); });
   CHECK(complaint([&] { put(path, "x"); }) == before);
@@ -79,7 +79,7 @@ TEST_CASE("nobody can foresee the temporary file") {
   fs::permissions(path, fs::perms{0600});
   SECTION("and none is a link that was there before") {
     const std::string victim = folder.file("victim", "precious");
-    // The name of the process and a count are what an attacker would try.
+    // An attacker would try names of a process id and a count.
     for (int count = 0; count < 1000; ++count) {
       fs::create_symlink(victim, fmt::format("{}.tmp.{}.{}", path, ::getpid(), count));
     }
@@ -108,7 +108,7 @@ TEST_CASE("nobody can foresee the temporary file") {
 TEST_CASE("a file that was read is no place for a result, by any of its names") {
   const TemporaryFolder folder;
   const std::string model = folder.file("model.txt", "a,1\n"), other = folder.path("other");
-  refuse_input(model);  // nothing has read it yet
+  refuse_input(model);  // not read yet
   read_file(model);
   CHECK_THROWS_WITH(refuse_input(model),
                     Catch::Contains(model) && Catch::Contains("name another file to write"));
@@ -122,7 +122,7 @@ TEST_CASE("a file that was read is no place for a result, by any of its names") 
 }
 
 TEST_CASE("folders behind another user's link are left alone") {
-  if (::geteuid() != 0) return;  // only root can play two users
+  if (::geteuid() != 0) return;  // only root can act as two users
   const TemporaryFolder folder;
   fs::permissions(folder.path(""), fs::perms{01777});
   const std::string victim = folder.path("victim"), link = folder.path("states");
@@ -139,7 +139,7 @@ TEST_CASE("folders behind another user's link are left alone") {
 }
 
 TEST_CASE("links and files that another user put where all may write are left alone") {
-  if (::geteuid() != 0) return;  // only root can play two users
+  if (::geteuid() != 0) return;  // only root can act as two users
   const TemporaryFolder folder;
   fs::permissions(folder.path(""), fs::perms{01777});
   const std::string victim = folder.file("victim", "precious");
@@ -157,7 +157,7 @@ TEST_CASE("links and files that another user put where all may write are left al
   CHECK_THAT(refusal(file), Catch::Contains("this file belongs to another user"));
   CHECK(read_file(victim) == "precious");
   CHECK(read_file(file) == "planted");
-  // One's own link is followed.
+  // A link of the user's own is followed.
   give(link, 0);
   put(link, "new");
   CHECK(read_file(victim) == "new");
@@ -176,7 +176,7 @@ TEST_CASE("an output that cannot be written is refused before there is anything 
   put(folder.path(longest), "text");
   CHECK(read_file(folder.path(longest)) == "text");
 
-  if (::geteuid() == 0) return;  // root may write everywhere
+  if (::geteuid() == 0) return;  // root may write anywhere
   const std::string read_only = folder.file("read-only", "old");
   fs::permissions(read_only, fs::perms{0444});
   CHECK_THAT(refusal(read_only), Catch::Contains("make the file writable"));
@@ -193,7 +193,7 @@ TEST_CASE("a disk that is full is a failed run, and the old file stays") {
                     "choose another folder");
   CHECK_THROWS_AS(put("/dev/full", "x"), RunError);
 
-  // A limit of file sizes stands for a disk with as much room.
+  // A limit on file sizes has the effect of a full disk.
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);

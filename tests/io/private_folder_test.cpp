@@ -74,7 +74,7 @@ TEST_CASE("a folder that others can write to is refused with the remedy") {
 }
 
 TEST_CASE("what belongs to another user is refused") {
-  if (::geteuid() != 0) return;  // only root can give it away
+  if (::geteuid() != 0) return;  // only root can change the owner
   constexpr uid_t kOther = 12345;
   const tests::TemporaryFolder temporary;
   fs::create_directory(temporary.path("theirs"));
@@ -102,10 +102,10 @@ TEST_CASE("a folder of results may lie where others may write, but is its user's
   folder.write({{"a", "content"}});
   CHECK(folder.names() == std::vector<std::string>{"a", "b.journal"});
   CHECK(mode_of(temporary.path("team/mine/b.journal")) == 0600);
-  CHECK_THROWS_AS(folder.create("b.journal"), InputError);  // it is there
+  CHECK_THROWS_AS(folder.create("b.journal"), InputError);  // it exists already
   CHECK_NOTHROW(folder.require_writable());
   REQUIRE(::chmod(temporary.path("team/mine").c_str(), 0770) == 0);
-  if (::geteuid() != 0) return;  // only root can give it away
+  if (::geteuid() != 0) return;  // only root can change the owner
   constexpr uid_t kOther = 12345;
   REQUIRE(::chown(temporary.path("team/mine").c_str(), 0, kOther) == 0);
   CHECK_THROWS_WITH(PrivateFolder(temporary.path("team/mine"), kRemedy, kResults),
@@ -113,7 +113,7 @@ TEST_CASE("a folder of results may lie where others may write, but is its user's
   REQUIRE(::chown(temporary.path("team/mine").c_str(), kOther, kOther) == 0);
   CHECK_THROWS_WITH(PrivateFolder(temporary.path("team/mine"), kRemedy, kResults),
                     Contains("belongs to user 12345") && Contains(kRemedy));
-  // Another user's link where everybody may write leads wherever that user likes.
+  // Another user's link, in a folder that everybody can write to, may lead anywhere.
   REQUIRE(::chmod(temporary.path("team").c_str(), 01777) == 0);
   fs::create_directory(temporary.path("victim"));
   fs::create_symlink(temporary.path("victim"), temporary.path("team/link"));

@@ -12,7 +12,7 @@ using hipress::tests::complaint;
 
 TEST_CASE("bandwidths: bits are not bytes, and powers of ten are not powers of two") {
   CHECK(parse_bandwidth("100Gbps") == 12.5e9);     // 100e9 / 8
-  CHECK(parse_bandwidth("100 Gbit/s") == 12.5e9);  // the same, with a blank
+  CHECK(parse_bandwidth("100 Gbit/s") == 12.5e9);  // with a blank
   CHECK(parse_bandwidth("12.5GB/s") == 12.5e9);
   CHECK(parse_bandwidth("200Mbit/s") == 25e6);       // 200e6 / 8
   CHECK(parse_bandwidth("1GiB/s") == 1073741824.0);  // 2^30
@@ -144,15 +144,15 @@ TEST_CASE("quantities are shown in the largest unit that keeps the number at lea
   CHECK(format_duration(5e-6) == "5us");
   CHECK(format_duration(999.96e-6) == "1ms");  // rounds up to 1000us
   CHECK(format_duration(0.25e-12) == "0.25ps");
-  CHECK(format_duration(-1.83e-3) == "-1.83ms");  // a difference
+  CHECK(format_duration(-1.83e-3) == "-1.83ms");  // differences may be negative
   CHECK(format_duration(123456) == "123456s");    // no exponent
   CHECK(format_bandwidth(12.5e9) == "12.5GB/s");
   CHECK(format_bandwidth(0.5) == "0.5B/s");
   CHECK(format_size(65536) == "64KiB");
   CHECK(format_size(548 * 1024 * 1024) == "548MiB");
-  CHECK(format_size(574656160) == "574.7MB");  // no whole binary unit
+  CHECK(format_size(574656160) == "574.7MB");  // not whole in a binary unit
   CHECK(format_size(0) == "0B");
-  CHECK(format_amount(548 * 1024 * 1024) == "574.6MB");  // decimal, whole or not
+  CHECK(format_amount(548 * 1024 * 1024) == "574.6MB");  // always decimal
   CHECK(format_amount(65536) == "65.54kB");
   CHECK(format_bit_rate(3.125e9) == "25Gbit/s");
   CHECK(format_bit_rate(25e6) == "200Mbit/s");
@@ -162,7 +162,7 @@ TEST_CASE("quantities are shown in the largest unit that keeps the number at lea
 TEST_CASE("what is shown reads back") {
   for (const double seconds : {0.0, 3.228e-3, 1.0 / 3, 41.0 / 7e6, 7.3e-11, 5000.0}) {
     CHECK(parse_duration(format_duration(seconds)) == Approx(seconds).epsilon(5e-4));
-    // 17 digits keep a double but for the two roundings of the unit's factor.
+    // 17 digits keep a double, except for two roundings by the unit's factor.
     CHECK(parse_duration(format_duration(seconds, 17)) == Approx(seconds).epsilon(1e-15));
   }
   for (const double bandwidth : {1.0, 12.5e9, 1e9 / 3, 3e13}) {

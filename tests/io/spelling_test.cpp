@@ -18,6 +18,6 @@ TEST_CASE("what is no field in backticks stays as it is", "[spelling]") {
   }
   CHECK(as_command_line("unknown topology '`seed`'; give `topology`") ==
         "unknown topology '`seed`'; give --topology");
-  // The second backtick closes nothing, and opens a field.
+  // The first backtick opens no field, so the second one may.
   CHECK(as_command_line("it's ` and `seed`") == "it's ` and --seed");
 }

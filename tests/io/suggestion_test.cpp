@@ -10,7 +10,7 @@ TEST_CASE("the nearest known word is proposed, nonsense is not") {
   CHECK(nearest("bandwith", kKnown) == "bandwidth");  // one letter missing
   CHECK(nearest("latncey", kKnown) == "latency");
   CHECK(nearest("Overhead", kKnown) == "overhead");
-  CHECK(nearest("band", kKnown) == "bandwidth");  // its beginning
+  CHECK(nearest("band", kKnown) == "bandwidth");  // begins with it
   CHECK(nearest("colour", kKnown).empty());
   CHECK(nearest("", kKnown).empty());
   CHECK(suggestion("bandwith", kKnown) ==
@@ -22,18 +22,22 @@ TEST_CASE("the nearest known word is proposed, nonsense is not") {
 
 TEST_CASE("two letters that were swapped are one edit, case and hyphens none") {
   constexpr std::string_view kSchedules[] = {"ddp", "local", "fsdp", "hsdp"};
-  // One swap from fsdp; ddp is two edits away, and two replacements are none nearer.
+  // One swap makes it fsdp; ddp takes two edits.
   CHECK(nearest("fdsp", kSchedules) == "fsdp");
   CHECK(nearest("loacl", kSchedules) == "local");
   constexpr std::string_view kProfiles[] = {"a100-100g", "h100-100g", "v100-100g"};
-  // One replacement from a100-100g, and the same but for the hyphen as v100-100g.
+  // One replacement makes it a100-100g, but it is v100-100g up to the hyphen.
   CHECK(nearest("v100-100g", kProfiles) == "v100-100g");
   CHECK(nearest("V100_100G", kProfiles) == "v100-100g");
   CHECK(nearest("a100_100g", kProfiles) == "a100-100g");
   constexpr std::string_view kFields[] = {"gpu_bandwidth", "gpus_per_node", "nnodes"};
   CHECK(nearest("gpus-per-node", kFields) == "gpus_per_node");
-  CHECK(nearest("GPU-band", kFields) == "gpu_bandwidth");  // its beginning
-  // Letters are swapped with their neighbours alone: three edits of three letters are nonsense.
+  CHECK(nearest("GPU-band", kFields) == "gpu_bandwidth");  // begins with it
+  // One edit from gh200, but the beginning of a part of two others.
+  constexpr std::string_view kMachines[] = {"gh200", "hgx-h200", "nd-h200-v5"};
+  CHECK(nearest("H200", kMachines) == "hgx-h200");
+  CHECK(nearest("100", kMachines).empty());
+  // Only neighbours are swapped. Three edits of three letters would match any word.
   constexpr std::string_view kOther[] = {"abc"};
   CHECK(nearest("cab", kOther) == "abc");
   CHECK(nearest("xyz", kOther).empty());
@@ -48,5 +52,5 @@ TEST_CASE("a value that is none of the words is refused with the nearest") {
 TEST_CASE("a word of few letters is not taken for another that shares none") {
   constexpr std::string_view kKnown[] = {"ps", "ring"};
   CHECK(nearest("pz", kKnown) == "ps");
-  CHECK(nearest("xy", kKnown).empty());  // two replacements of two letters
+  CHECK(nearest("xy", kKnown).empty());  // replacing both letters is no match
 }

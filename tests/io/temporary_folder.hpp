@@ -12,7 +12,7 @@
 
 namespace hipress::tests {
 
-/// A folder of a test's own that goes away with it.
+/// A folder for one test, removed by the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -32,7 +32,7 @@ class TemporaryFolder {
     return path(name);
   }
 
-  /// How many files there are, temporary ones included.
+  /// Number of files in it, temporary ones included.
   std::size_t count() const {
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) files += entry.exists();
@@ -43,7 +43,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// The message of the InputError that `action` throws, "no InputError" if it throws none.
+/// Message of the InputError that `action` throws; "no InputError" if it does not throw one.
 template <typename Action>
 std::string complaint(Action action) {
   try {

@@ -213,11 +213,10 @@ TEST_CASE("numbers outside of what a file may give are refused with their line")
 }
 
 TEST_CASE("limits of size count what aliases stand for") {
-  // A few small ones are as good as what they stand for.
+  // A few small aliases are allowed.
   const YamlNode small = parse("a: &one {x: 1}\nb: *one\nc: [*one, *one]\n");
   CHECK(small.at("c").items()[1].at("x").integer(1) == 1);
-  // 1 MiB of text and 64 bytes for its value, 16 times, are more than 16 MiB; 15 times, they are
-  // not.
+  // An alias counts 1 MiB of text and 64 bytes for its value: 16 of them exceed 16 MiB, 15 do not.
   const std::string note(std::size_t{1} << 20, 'N');
   const auto noted = [&](int aliases) {
     std::string text = "notes:\n  - &n " + note + "\n";
@@ -227,7 +226,7 @@ TEST_CASE("limits of size count what aliases stand for") {
   CHECK(parse(noted(15)).at("notes").items().size() == 16);
   CHECK(complaint([&] { parse(noted(16)); }) ==
         "x.yaml:18: the aliases (*name) up to here stand for more than 16MiB; write fewer of them");
-  // Each level stands for ten of the level before: level 9 is 10^9 values.
+  // Each level has ten aliases of the previous one: level 9 has 10^9 values.
   std::string levels = "a0: &a0 x\n";
   for (int level = 1; level <= 9; ++level) {
     const std::string before = std::to_string(level - 1), now = std::to_string(level);
@@ -236,14 +235,14 @@ TEST_CASE("limits of size count what aliases stand for") {
     levels += "]\n";
   }
   CHECK_THAT(complaint([&] { parse(levels); }), Catch::Contains("stand for more than 16MiB"));
-  // Sums beyond 64 bits: each level is the two before it.
+  // Sums do not fit in 64 bits: each level has the previous one twice.
   std::string doubled = "a0: &a0 x\n";
   for (int level = 1; level <= 100; ++level) {
     const std::string before = std::to_string(level - 1), now = std::to_string(level);
     doubled += "a" + now + ": &a" + now + " {k: *a" + before + ", l: *a" + before + "}\n";
   }
   CHECK_THAT(complaint([&] { parse(doubled); }), Catch::Contains("stand for more than 16MiB"));
-  // Keys are values, too, and an anchor may be given anew.
+  // Aliases may be keys, and an anchor's name may be used again.
   CHECK(parse("a: &k one\n*k : two\n").at("one").text() == "two");
   CHECK(parse("a: &k 1\nb: &k 2\nc: *k\n").at("c").integer(0) == 2);
 }
@@ -259,7 +258,7 @@ TEST_CASE("names of more than 4096 bytes are refused, and not printed") {
 }
 
 TEST_CASE("values and levels of a file are limited") {
-  // The map, its key, the list and 999 997 values are a million; one more is too many.
+  // The map, its key, the list and 999 997 values make a million; one more is refused.
   const auto listed = [](int values) {
     std::string text = "v:\n  [0";
     for (int i = 1; i < values; ++i) text += ",0";

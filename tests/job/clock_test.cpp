@@ -14,12 +14,12 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-/// A machine of its own, whose clock is ahead of this one's.
+/// Clock of a simulated machine, which is ahead of this machine's clock.
 MachineClock machine_ahead(int rank, nanoseconds ahead) {
   return {.boot = "boot " + std::to_string(rank), .now = [ahead] { return Clock::now() + ahead; }};
 }
 
-/// By how much rank r's clock is ahead of rank 0's.
+/// Time by which a rank's clock is ahead of rank 0's.
 nanoseconds ahead_of_zero(int rank) { return rank * 1234567890ns; }
 
 }  // namespace
@@ -43,9 +43,8 @@ TEST_CASE("between machines the offset to rank 0 is estimated") {
   });
   for (const auto& error : errors) REQUIRE(message_of(error) == "no error");
   for (int rank = 0; rank < 3; ++rank) {
-    // What is added to a clock that is ahead is negative. Half of the difference between the two
-    // directions' fastest crossings is the error: a scheduler's delay here, so a millisecond or
-    // two.
+    // The offset of a clock that is ahead is negative. Its error is half of the difference between
+    // the fastest crossings of the two directions. Here that is a scheduler's delay of 1 or 2 ms.
     const nanoseconds error = offsets[static_cast<std::size_t>(rank)] + ahead_of_zero(rank);
     CHECK(std::abs(error.count()) < 10'000'000);
   }

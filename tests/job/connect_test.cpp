@@ -11,7 +11,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// The limits on open files as they were, at the end of the scope.
+/// Restores the limits on open files at the end of the scope.
 class KeptLimit {
  public:
   KeptLimit() { getrlimit(RLIMIT_NOFILE, &before_); }
@@ -48,7 +48,7 @@ transport::JobOptions alone_of(int ranks) {
 TEST_CASE("a rank that connects raises its limit on open files as far as it needs") {
   const KeptLimit limit;
   limit.allow(64);
-  // Nobody else comes; that is found out only with the connections allowed.
+  // No other rank comes, which is noticed only after the limit has been raised.
   CHECK_THROWS_AS(job::connect_rank("tcp", alone_of(100), 1), transport::PeerError);
   CHECK(KeptLimit::allowed() > 100);
 }

@@ -1,4 +1,4 @@
-// Quantisers of blocks: the reference's bits for every parameter, their error bounds, damage.
+// Tests block quantisers: the reference's bits for every parameter, error bounds, damaged messages.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ const std::vector<std::string> kNames = {"int8block", "int4block", "fp8block", "
 const std::vector<std::string> kFp4 = {"fp4block", "fp4block(format=e2m1)"};
 
 bool is_fp4(const std::string& name) { return name.starts_with("fp4block"); }
-/// Of "fp4block" or "fp4block(format=e2m1)".
+/// Magnitudes of codes 0 to 7 of "fp4block" or "fp4block(format=e2m1)".
 std::vector<float> magnitudes_of(const std::string& name) {
   return reference::magnitudes_of_fp4(name == kFp4[1]);
 }
@@ -76,7 +76,7 @@ TEST_CASE("a sum of several messages is the sum of what each decodes to, in thei
   }
 }
 
-/// Values of very different sizes, block by block; zeros and denormals among them.
+/// Values whose size differs from block to block by powers of two, with zeros and denormals.
 std::vector<float> of_all_sizes(std::int64_t elements) {
   std::vector<float> values = gaussian(elements, 9);
   for (std::int64_t i = 0; i < elements; ++i) {
@@ -88,10 +88,10 @@ std::vector<float> of_all_sizes(std::int64_t elements) {
 }
 
 TEST_CASE("an element is off by at most half a step, or a step with stochastic rounding") {
-  // The step is the block's largest magnitude (1e-30 if that is less) divided by the levels on one
-  // side; of E4M3, the distance of the two floats around the element: its power of two over 8, and
-  // at least 2^-9 times the scale; of E3M0 and E2M1, that of the two magnitudes of the table. 2^-13
-  // of it is what fp32 loses on the way.
+  // With even levels, a step is the block's largest magnitude, at least 1e-30, divided by the
+  // number of levels on one side. With E4M3, it is the distance of the two floats around the
+  // element: its power of two over 8, and at least 2^-9 times the scale. With E3M0 and E2M1, it is
+  // the distance of the two neighbours in the table. Rounding in fp32 may add 2^-13 of the bound.
   constexpr std::int64_t kElements = 30011;
   const std::vector<float> inputs = of_all_sizes(kElements);
   for (const std::string& name : kNames) {
@@ -128,8 +128,8 @@ TEST_CASE("an element is off by at most half a step, or a step with stochastic r
 }
 
 TEST_CASE("stochastic rounding is right on average") {
-  // 4000 draws of one value whose place between two levels is 0.3: the mean is off by at most 4
-  // standard deviations, step · sqrt(0.3 · 0.7 / 4000) each.
+  // 4000 draws of a value that is 0.3 or 0.8 of a step above a level: the mean may be off by 4
+  // standard deviations of at most step · sqrt(0.25 / 4000).
   struct Case {
     std::string name;
     double levels, value, step;
@@ -169,7 +169,7 @@ TEST_CASE("a rotation keeps lengths, is its own inverse, and spreads an outlier"
     reference::rotate(values.data(), count);
     for (std::size_t i = 0; i < values.size(); ++i) CHECK(std::fabs(values[i] - before[i]) < 1e-5);
   }
-  // One value of 100 among 255 about 1: the step falls from 100/7 to about (100/16 + 3)/7.
+  // A value of 100 among 255 that are at most about 2: the step falls from 100/7 to (100/16 + 2)/7.
   std::vector<float> inputs = gaussian(256, 3);
   inputs[77] = 100;
   const auto error = [&](const char* text) {
@@ -200,11 +200,11 @@ TEST_CASE("zeros stay zeros, and what is not finite makes the slice NaN") {
   }
 }
 
-/// Codes of the message of one block of 32 elements.
+/// The codes in a message of one block of 32 elements.
 std::vector<int> codes_of(const std::vector<std::byte>& message) {
   std::vector<int> codes(32);
   for (std::size_t i = 0; i < 32; ++i) {
-    // From byte 16 on the scale, from 32 on the codes: a byte for elements l and l + 16.
+    // The scale begins at byte 16, the codes at byte 32: a byte for elements l and l + 16.
     const int both = std::to_integer<int>(message[32 + i % 16]);
     codes[i] = i < 16 ? both & 15 : both >> 4;
   }
@@ -212,7 +212,7 @@ std::vector<int> codes_of(const std::vector<std::byte>& message) {
 }
 
 TEST_CASE("codes of 4-bit floats are those of the table, and what is half way becomes even") {
-  // The largest element is the largest magnitude, so the scale is 1 and the others are themselves.
+  // The block's largest magnitude is the table's, so the scale is 1.
   for (const std::string& name : kFp4) {
     const std::vector<float> magnitudes = magnitudes_of(name);
     std::vector<float> inputs = {magnitudes[7]};
@@ -227,7 +227,7 @@ TEST_CASE("codes of 4-bit floats are those of the table, and what is half way be
     }
     for (int code = 0; code < 7; ++code) {
       const float middle = (magnitudes[code] + magnitudes[code + 1]) / 2;
-      // Of the two codes, the even one; the negatives' codes are 8 more.
+      // The middle gets the even one of the two codes. Codes of negative values are 8 higher.
       add(middle, (code + 1) / 2 * 2);
       if (code < 2) add(std::nextafter(middle, 0.0f), code);
       if (code < 2) add(-std::nextafter(middle, 100.0f), code + 9);
@@ -253,8 +253,8 @@ TEST_CASE("codes of 4-bit floats are those of the table, and what is half way be
 }
 
 TEST_CASE("the largest magnitude of a block comes back, and no other block changes") {
-  // E3M0's scale is a power of two below it: exact. E2M1's is a sixth, rounded, and six times that,
-  // rounded: off by 2^-23 at most. The last block has one element.
+  // E3M0's scale is the largest magnitude over 64, which is exact. E2M1's is the largest magnitude
+  // over 6; six times the rounded quotient is off by at most 2^-23. The last block has one element.
   for (const std::string& name : kFp4) {
     std::vector<float> inputs = gaussian(97, 8);
     const auto codec = make_codec(name);
@@ -272,9 +272,9 @@ TEST_CASE("the largest magnitude of a block comes back, and no other block chang
 }
 
 TEST_CASE("4-bit floats lose of normal numbers what their place in the order of accuracy says") {
-  // The root of the mean squared error as a share of the numbers'. Even steps of 1/7 of the largest
-  // magnitude, 2.4 standard deviations of 64 numbers, lose 0.345 / sqrt(6) = 0.14 at random, and a
-  // little more as that varies. Measured: 0.152; of E3M0 and E2M1 in blocks of 32 0.181 and 0.101.
+  // RMS error, relative to the numbers' RMS. int4block's steps are 1/7 of the largest of 64
+  // numbers, on average 0.345 standard deviations, so stochastic rounding errs by 0.345 / sqrt(6) =
+  // 0.14, and a little more because the largest varies. The expected values below are measured.
   const std::vector<float> inputs = gaussian(1 << 20, 12);
   const auto lost = [&](const std::string& name) {
     const std::vector<float> decoded = round_trip(*make_codec(name), inputs);
@@ -297,7 +297,7 @@ TEST_CASE("floats of blocks that no encoder writes are refused before anything i
     const auto codec = make_codec(name);
     auto message = encode(*codec, gaussian(1000, 1), 1, nullptr, {});
     const float bad = INFINITY;
-    std::memcpy(&message[16 + 4], &bad, sizeof bad);  // of the second block
+    std::memcpy(&message[16 + 4], &bad, sizeof bad);  // float of the second block
     CHECK_THROWS_WITH(decode(*codec, message, 1000), Catch::Contains("damaged message"));
   }
 }

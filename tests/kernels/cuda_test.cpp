@@ -1,5 +1,5 @@
-// The CUDA back end gives the bits of the plain CPU path. Needs a GPU; without one it says so and
-// passes.
+// Tests that the CUDA back end gives the bits of the plain CPU path. Without a GPU, they say so and
+// pass.
 
 #include <cuda_runtime.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using namespace testing;
 
-/// cudaGetDeviceCount leaves its argument untouched when it fails.
+/// True if there is a GPU. (A failing cudaGetDeviceCount leaves `count` unchanged.)
 bool has_gpu() {
   int count = 0;
   return tests::has_gpu(cudaGetDeviceCount(&count) == cudaSuccess ? count : 0);
@@ -34,7 +34,7 @@ TEST_CASE("CUDA codecs can be made without a GPU") {
   }
 }
 
-/// Everything that a codec does to a slice of this type and length, on the GPU and on the CPU.
+/// Requires the same results of all operations on the GPU and on the CPU, for one slice.
 void require_same(const Codec& cuda, const Codec& plain, ValueType type, std::int64_t elements,
                   int offset) {
   const DrawKey key{.seed = 5, .step = 6, .node = 7, .first_element = (std::int64_t{1} << 32) - 40};
@@ -52,7 +52,7 @@ void require_same(const Codec& cuda, const Codec& plain, ValueType type, std::in
       REQUIRE(same_bits(on_gpu, on_cpu));
     }
   }
-  // More messages than a launch takes, so that a sum of halves must wait between launches.
+  // More messages than a launch takes: a sum of a 16-bit slice must be kept between launches.
   std::vector<std::vector<std::byte>> messages;
   for (std::uint32_t peer = 0; peer < 19; ++peer) {
     messages.push_back(encode(plain, gaussian(elements, peer), 1, nullptr, {.node = peer}));
@@ -68,7 +68,7 @@ void require_same(const Codec& cuda, const Codec& plain, ValueType type, std::in
 
 constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
 
-/// The same for slices of all types and lengths.
+/// Calls require_same() for slices of all types and lengths.
 void require_same_for_all(const std::string& algorithm) {
   const auto plain = make_codec_for(algorithm, Isa::kScalar);
   const auto cuda = make_codec(algorithm, Device::kCuda);
@@ -108,7 +108,7 @@ TEST_CASE("messages, states and decoded values of sparsifiers from the GPU are t
 TEST_CASE("lossless messages and decoded values from the GPU are the CPU's") {
   if (!has_gpu()) return;
   require_same_for_all("lossless");
-  // More than a chunk of every type, and fp32 numbers that are all bf16 numbers.
+  // More than a chunk of any type; the fp32 numbers are all exact in bf16.
   constexpr std::int64_t kElements = 140003;
   const auto plain = make_codec("lossless"), cuda = make_codec("lossless", Device::kCuda);
   const Stored narrow = stored(ValueType::kBfloat16, gaussian(kElements, 1));
@@ -185,7 +185,7 @@ TEST_CASE("states of sparsifiers stay the CPU's over many steps on the GPU") {
       std::vector<float> inputs = gaussian(elements, step);
       const float scales[] = {1, 1, 1e-6f, 1e6f, 1, 0};
       for (float& x : inputs) x *= scales[step % 6];
-      // A slice that is not finite leaves states as they are.
+      // A slice that is not finite leaves the states unchanged.
       if (step == 4) inputs[99999] = INFINITY;
       const Stored gradient = stored(ValueType::kFloat32, inputs);
       const std::vector<float> before = on_gpu;
@@ -199,7 +199,7 @@ TEST_CASE("states of sparsifiers stay the CPU's over many steps on the GPU") {
 
 TEST_CASE("many slices of sparsifiers share launches on the GPU") {
   if (!has_gpu()) return;
-  // More than a launch takes: of all types, with states and without, one of them not finite.
+  // More slices than a launch takes: of all types, with and without states, one not finite.
   constexpr int kSlices = 67;
   for (const char* algorithm : {"dgc(rho=0.05)", "graddrop"}) {
     INFO(algorithm);
@@ -249,7 +249,7 @@ TEST_CASE("a sparsifier's damaged message makes the slice NaN on the GPU, and no
     for (const ValueType type : kTypes) {
       const Stored x = stored(type, gaussian(elements, 1));
       const Stored nan = decode(*plain, non_finite, elements, type);
-      // The last of ten messages, which take two launches, spoils what the first would give.
+      // Ten messages take two launches. The last one is damaged, so all values become NaN.
       std::vector<std::vector<std::byte>> messages(9, good);
       messages.push_back(bad);
       const bool added = decode_on_gpu(*cuda, messages, x, DecodeMode::kAdd, 1, 1) == nan &&
@@ -266,13 +266,13 @@ TEST_CASE("a sparsifier's damaged message makes the slice NaN on the GPU, and no
     return bad;
   };
   CHECK(gives_nan(non_finite));
-  CHECK(gives_nan(with_word(0, 99)));                // another slice
-  CHECK(gives_nan(with_word(4, 0)));                 // another algorithm
-  CHECK(gives_nan(with_word(8, 201)));               // more entries than 200
+  CHECK(gives_nan(with_word(0, 99)));                // a different number of elements
+  CHECK(gives_nan(with_word(4, 0)));                 // a different algorithm's tag
+  CHECK(gives_nan(with_word(8, 201)));               // more than the 200 possible entries
   CHECK(gives_nan(with_word(8, 0xffffffffu)));       // many more
-  CHECK(gives_nan(with_word(16 + 4 * 199, 20000)));  // an index behind the slice
+  CHECK(gives_nan(with_word(16 + 4 * 199, 20000)));  // an index past the end
   CHECK(gives_nan(with_word(16 + 4 * 199, 0xffffffffu)));
-  CHECK(gives_nan(with_word(16 + 4 * 100, 0)));        // not ascending
+  CHECK(gives_nan(with_word(16 + 4 * 100, 0)));        // indices that do not ascend
   CHECK(gives_nan(with_word(16 + 800, 0x7f800000u)));  // an infinity among the values
   CHECK(gives_nan(with_word(16 + 800 + 4 * 199, 0x7fc00000u)));
   std::vector<std::byte> cut = good;

@@ -1,4 +1,4 @@
-// Decoding: round trips by definition of each algorithm, decode-and-add, merge.
+// Tests decoding (to the values that each algorithm defines), decode-and-add, and merge.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -26,8 +26,8 @@ TEST_CASE("tbq decodes to plus or minus tau at and beyond the threshold, else to
 }
 
 TEST_CASE("terngrad decodes to a level next to the value") {
-  // |d - v| < gap = (max - min) / (2^b - 1), plus the rounding of d and of v - min (4 ulp of the
-  // range).
+  // |d - v| < gap = (max - min) / (2^b - 1), plus the rounding errors of d and of v - min, together
+  // at most 4 ulp of the range.
   const std::vector<float> inputs = gaussian(100000, 8);
   const auto [least, most] = std::minmax_element(inputs.begin(), inputs.end());
   for (const int bits : {1, 2, 4, 8}) {
@@ -39,7 +39,7 @@ TEST_CASE("terngrad decodes to a level next to the value") {
       worst = std::max(worst, std::fabs(double(decoded[i]) - inputs[i]));
     }
     CHECK(worst <= gap + 4 * 0x1p-24 * (double(*most) - *least));
-    CHECK(worst > gap / 2);  // rounding to nearest would stay below: it is stochastic
+    CHECK(worst > gap / 2);  // rounding to nearest would stay below gap / 2
   }
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("casts are exact for numbers that the format has, and off by half a la
   const auto from_half = decode(*half, encode(*half, inputs, 1, nullptr, {}), 10000);
   const auto from_brain = decode(*brain, encode(*brain, inputs, 1, nullptr, {}), 10000);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    // 11 and 8 significant bits; 2^-25 is half of fp16's smallest number.
+    // fp16 has 11 significant bits, bf16 has 8; 2^-25 is half of fp16's smallest number.
     CHECK(std::fabs(from_half[i] - inputs[i]) <= std::fabs(inputs[i]) * 0x1p-11f + 0x1p-25f);
     CHECK(std::fabs(from_brain[i] - inputs[i]) <= std::fabs(inputs[i]) * 0x1p-8f);
   }
@@ -60,7 +60,7 @@ TEST_CASE("casts are exact for numbers that the format has, and off by half a la
 
 TEST_CASE("decode-and-add is (x / own + d1 + d2 + ...) / sum in the order given") {
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
     for (const std::int64_t elements : {1, 31, 33, 1025, 4099}) {
       for (const Isa isa : available_isas()) {
         for (const int offset : {0, 3}) {
@@ -107,11 +107,11 @@ TEST_CASE("merge is (x / own + y1 + y2 + ...) / sum in the order given") {
 }
 
 TEST_CASE("large results that bypass the caches are complete", "[slow]") {
-  // Above 2^20 elements whose place is aligned, the CPU streams; one word and a tail more.
+  // From 2^20 elements, the CPU streams aligned results; those at offset 1 are not aligned.
   const std::int64_t elements = (1 << 20) + 45;
   const std::vector<float> inputs = gaussian(elements, 12);
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
     for (const Isa isa : available_isas()) {
       const auto codec = make_codec_for(row.name, isa);
       const auto message = encode(*codec, inputs, 1, nullptr, {});

@@ -12,7 +12,7 @@
 /// Slices and messages in device memory, for tests of the CUDA back end on a GPU or emulated.
 namespace hipress::kernels::testing {
 
-/// Device memory that goes away with the test.
+/// Array in device memory, freed by the destructor.
 template <class T>
 class DeviceArray {
  public:
@@ -38,7 +38,7 @@ class DeviceArray {
   T* data_ = nullptr;
 };
 
-/// What an encode has written of a message.
+/// The first `bytes` bytes of a message: those that an encode has written.
 inline std::vector<std::byte> first_bytes(const DeviceArray<std::byte>& message,
                                           std::int64_t bytes) {
   std::vector<std::byte> written = message.on_host();
@@ -48,7 +48,7 @@ inline std::vector<std::byte> first_bytes(const DeviceArray<std::byte>& message,
   return written;
 }
 
-/// A gradient in device memory, `offset` elements behind where an allocation begins.
+/// A gradient in device memory, `offset` elements after the beginning of an allocation.
 class DeviceGradient {
  public:
   DeviceGradient(const Stored& content, int offset)
@@ -73,7 +73,7 @@ class DeviceGradient {
   DeviceArray<std::byte> memory_;
 };
 
-/// Encodes on the GPU; the residual is updated where there is one.
+/// Encodes on the GPU, and updates the residual if there is one.
 inline std::vector<std::byte> encode_on_gpu(const Codec& codec, const Stored& inputs, float divisor,
                                             std::vector<float>* residual, const DrawKey& key,
                                             int offset = 0) {
@@ -124,7 +124,7 @@ inline Stored decode_on_gpu(const Codec& codec, const std::vector<std::vector<st
   return values.on_host();
 }
 
-/// Merges on the GPU; without `y` if it is empty.
+/// Merges on the GPU: x = (x / own + y) / sum; without y if it is empty.
 inline std::vector<float> merge_on_gpu_of(const std::vector<float>& y, const std::vector<float>& x,
                                           float own, float sum) {
   const DeviceArray<float> other(y), values(x);

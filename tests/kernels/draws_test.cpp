@@ -1,4 +1,4 @@
-// The random numbers: who shares a draw with whom, and whether rounding with them is unbiased.
+// Tests the random numbers: draws with different keys are independent, and rounding is unbiased.
 
 #include "kernels/frames/draws.hpp"
 
@@ -21,8 +21,8 @@ std::vector<float> uniforms(const DrawKey& key, int count = kDraws) {
   return draws;
 }
 
-/// Sample correlation of a[i] and b[i + shift] of uniform numbers, in units of its standard
-/// deviation 1 / sqrt(n) under independence.
+/// Sample correlation of uniform numbers a[i] and b[i + shift], in units of 1 / sqrt(n), its
+/// standard deviation if they are independent.
 double correlation(const std::vector<float>& a, const std::vector<float>& b, std::size_t shift) {
   double sum = 0;
   const std::size_t count = a.size() - shift;
@@ -39,14 +39,14 @@ TEST_CASE("draws are uniform from 0 to below 1") {
     bins[static_cast<int>(u * 256)] += 1;
     sum += u;
   }
-  // Chi-squared with 255 degrees of freedom: mean 255, deviation sqrt(510) = 22.6; five deviations
-  // each way.
+  // Chi-squared with 255 degrees of freedom has mean 255 and standard deviation sqrt(510) = 22.6;
+  // five standard deviations are allowed.
   double chi_squared = 0;
   const double expected = kDraws / 256.0;
   for (const double bin : bins) chi_squared += (bin - expected) * (bin - expected) / expected;
   CHECK(chi_squared < 255 + 5 * std::sqrt(510.0));
   CHECK(chi_squared > 255 - 5 * std::sqrt(510.0));
-  // The mean of n uniforms deviates by 1 / sqrt(12 n).
+  // The mean of n uniform numbers has standard deviation 1 / sqrt(12 n).
   CHECK(std::fabs(sum / kDraws - 0.5) < 5 / std::sqrt(12.0 * kDraws));
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("neighbouring elements, steps, nodes, gradients, roles and seeds are u
     for (const std::size_t shift : {0u, 1u, 7u, 32u}) {
       CHECK(std::fabs(correlation(draws, theirs, shift)) < 5);
     }
-    // A linear generator seeded with seed + index would differ by a constant everywhere.
+    // With a linear generator seeded with seed + index, all draws would differ by one constant.
     int equal_steps = 0;
     for (int i = 1; i < 1000; ++i) {
       equal_steps += theirs[i] - draws[i] == theirs[i - 1] - draws[i - 1];
@@ -89,7 +89,7 @@ TEST_CASE("indices beyond 2^32 have draws of their own, within a vector too") {
   int equal = 0;
   for (int i = 0; i < 1000; ++i) equal += draw<float>(low, i) == draw<float>(low, wrap + i);
   CHECK(equal == 0);
-  // A slice that straddles the boundary in the middle of a vector, on every instruction set.
+  // Encodes a slice that crosses the boundary in the middle of a vector.
   const DrawKey key{.seed = 2, .first_element = wrap - 5};
   const std::vector<float> inputs = gaussian(100, 1);
   const auto expected = reference::terngrad(inputs, 1, 2, key);
@@ -99,9 +99,9 @@ TEST_CASE("indices beyond 2^32 have draws of their own, within a vector too") {
 }
 
 TEST_CASE("terngrad is unbiased", "[slow]") {
-  // A value v between levels at distance gap is rounded up with p = (v - min) / gap - floor:
-  // variance gap^2 p (1 - p) ≤ gap^2 / 4 per draw, so a mean of n draws deviates by at most gap /
-  // (2 sqrt(n)).
+  // A value v is rounded up with probability p, the fractional part of (v - min) / gap. The
+  // variance per draw is gap^2 p (1 - p) ≤ gap^2 / 4, so the mean of n draws has a standard
+  // deviation of at most gap / (2 sqrt(n)). Five are allowed.
   for (const int bits : {1, 2, 4}) {
     const auto codec = make_codec("terngrad(b=" + std::to_string(bits) + ")");
     const double gap = 2.0 / ((1 << bits) - 1);
@@ -119,9 +119,9 @@ TEST_CASE("terngrad is unbiased", "[slow]") {
 }
 
 TEST_CASE("nodes draw differently, so that averaging over 16 of them helps 16 times") {
-  // Equal inputs at p = 1/2 between two levels of gap 2: variance 1 for one node, 1/16 for the mean
-  // of 16. The sample variance over n = 10^5 elements deviates by sqrt(2/n) = 0.0045 of itself; 5
-  // deviations.
+  // Inputs of 0 are in the middle of two levels with gap 2: the variance is 1 for one node, and
+  // 1/16 for the mean of 16. The sample variance over n = 10^5 elements has a relative standard
+  // deviation of sqrt(2/n) = 0.0045; five are allowed.
   const std::int64_t elements = 100000;
   std::vector<float> inputs(elements, 0.0f);
   inputs[0] = -1;

@@ -1,4 +1,4 @@
-// Encoders against the reference, to the bit, on every instruction set.
+// Tests that encoders give the reference's bits on every instruction set.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -27,8 +27,8 @@ void require_reference(const std::string& algorithm, const std::vector<float>& i
 TEST_CASE("every length gives the reference's message, decoded values and residual", "[slow]") {
   const DrawKey key{.seed = 5, .step = 6, .node = 7, .gradient = 8, .role = 1, .first_element = 64};
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
-    if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
+    if (row.lossless) continue;  // no reference; see lossless_test.cpp
     const int arrays = make_codec(row.name)->traits().state_arrays;
     for (const std::int64_t elements : kLengths) {
       const std::vector<float> inputs = gaussian(elements, 3);
@@ -42,8 +42,8 @@ TEST_CASE("every length gives the reference's message, decoded values and residu
 
 TEST_CASE("values and residuals may begin at any multiple of 4 bytes", "[slow]") {
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
-    if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
+    if (row.lossless) continue;  // no reference; see lossless_test.cpp
     const int arrays = make_codec(row.name)->traits().state_arrays;
     for (const std::int64_t elements : {33, 1025, 5000}) {
       const std::vector<float> inputs = gaussian(elements, 4);
@@ -57,11 +57,10 @@ TEST_CASE("values and residuals may begin at any multiple of 4 bytes", "[slow]")
 }
 
 TEST_CASE("values are divided first, by IEEE division") {
-  // 1/3 is not a float: a multiplication by a reciprocal would round twice and differ in some
-  // elements.
+  // 1/3 is not a float, so multiplying by a reciprocal would round twice and change some elements.
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
-    if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
+    if (row.lossless) continue;  // no reference; see lossless_test.cpp
     const int arrays = make_codec(row.name)->traits().state_arrays;
     for (const float divisor : {3.0f, 16.0f, 7.0f}) {
       for (const Isa isa : available_isas()) {
@@ -72,14 +71,14 @@ TEST_CASE("values are divided first, by IEEE division") {
 }
 
 TEST_CASE("the message is 16 bytes of header and then bits planes of the words") {
-  // ceil(elements / 32) words of 4 bytes per bit; nothing for nothing; casts have no header.
+  // A word of 32 elements takes 4 bytes per bit. Empty slices and casts have no header.
   CHECK(make_codec("onebit")->encoded_bytes(0) == 0);
   CHECK(make_codec("onebit")->encoded_bytes(1) == 16 + 4);
   CHECK(make_codec("onebit")->encoded_bytes(33) == 16 + 2 * 4);
   CHECK(make_codec("tbq")->encoded_bytes(33) == 16 + 2 * 2 * 4);
   CHECK(make_codec("terngrad(b=8)")->encoded_bytes(32) == 16 + 8 * 4);
   CHECK(make_codec("fp16")->encoded_bytes(3) == 8);
-  // 2^33 elements: 2^28 words; a 32-bit count would overflow.
+  // 2^33 elements are 2^28 words; a 32-bit number of elements would overflow.
   CHECK(make_codec("onebit")->encoded_bytes(std::int64_t{1} << 33) ==
         16 + (std::int64_t{1} << 28) * 4);
   CHECK(make_codec("bf16")->encoded_bytes(std::int64_t{1} << 33) == std::int64_t{1} << 34);
@@ -96,13 +95,13 @@ TEST_CASE("messages grow with the slice and stay multiples of 4") {
 }
 
 TEST_CASE("terngrad's minimum and maximum are not truncated to integers") {
-  // A reduction that starts from the integer 0 would give 0 and 0 here.
+  // A reduction in integers would give 0 for both.
   const std::vector<float> inputs = {0.25f, 0.5f, 0.75f};
   for (const Isa isa : available_isas()) {
     const auto codec = make_codec_for("terngrad(b=1)", isa);
     const auto decoded = decode(*codec, encode(*codec, inputs, 1, nullptr, {}), 3);
-    CHECK(decoded[0] == 0.25f);  // the minimum is exactly a level: floor(0 + u) = 0 for every draw
-    CHECK(decoded[2] == 0.75f);  // and so is the maximum: floor(1 + u) = 1
+    CHECK(decoded[0] == 0.25f);  // the minimum is a level: floor(0 + u) = 0 for every draw u
+    CHECK(decoded[2] == 0.75f);  // the maximum is a level: floor(1 + u) = 1 for every draw u
   }
 }
 

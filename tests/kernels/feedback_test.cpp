@@ -1,4 +1,4 @@
-// Error feedback: what is not sent stays in the residual, to the bit.
+// Tests error feedback: the residual is exactly the values minus the decoded message.
 
 #include <catch2/catch.hpp>
 #include <cfloat>
@@ -31,8 +31,8 @@ TEST_CASE("the residual is v - decode(encode(v)) with v = x / divisor + residual
 }
 
 TEST_CASE("with tbq, what is sent over many steps adds up to what went in") {
-  // Sum of x = sum sent + last residual; 200 additions of numbers up to 20 are off by 200 * 20 *
-  // 2^-24 each.
+  // The sum of the inputs is the sum of the decoded values plus the last residual. 200 additions of
+  // numbers up to 20 err by at most 20 * 2^-24 each.
   const auto codec = make_codec("tbq(tau=0.1)");
   const std::int64_t elements = 100;
   std::vector<float> residual(elements, 0.0f);
@@ -52,7 +52,7 @@ TEST_CASE("with tbq, what is sent over many steps adds up to what went in") {
 }
 
 TEST_CASE("finite gradients leave finite residuals even where v would overflow") {
-  // x + e = 2 FLT_MAX is held at FLT_MAX, so that the next steps are sound.
+  // x + e = 2 FLT_MAX is clamped to FLT_MAX, so that later steps stay finite.
   for (const char* algorithm : {"onebit", "tbq"}) {
     const auto codec = make_codec(algorithm);
     std::vector<float> residual(100, 0.0f);
@@ -68,7 +68,7 @@ TEST_CASE("finite gradients leave finite residuals even where v would overflow")
 }
 
 TEST_CASE("a residual survives a change of partitions") {
-  // tbq treats elements one by one, so two partitions must give what one does, step after step.
+  // tbq encodes elements independently, so two partitions must give the values of one.
   const auto codec = make_codec("tbq");
   const std::int64_t elements = 1000, cut = 320;
   StateStore whole_store, cut_store;
@@ -109,7 +109,7 @@ TEST_CASE("a residual left half done gives the messages and residuals of one kep
       INFO(to_string(isa) << ", " << algorithm);
       for (std::uint32_t step = 0; step < 6; ++step) {
         const std::vector<float> inputs = gaussian(elements, step);
-        // Steps 0-2 in two slices, then in one: the cut changes while something is owed.
+        // Two slices in steps 0 to 2, then one: the cut changes while residuals are half computed.
         const std::vector<std::int64_t> bounds = step < 3
                                                      ? std::vector<std::int64_t>{0, cut, elements}
                                                      : std::vector<std::int64_t>{0, elements};
@@ -137,8 +137,8 @@ TEST_CASE("a residual left half done gives the messages and residuals of one kep
 }
 
 TEST_CASE("a NaN leaves a residual that is half done as it was, but for one rounding of v") {
-  // The state holds v = x + e then; taking x away again gives e to within half a unit in v's last
-  // place and half a unit in the result's: |error| <= 2^-24 (|v| + |e|) (1 + 2^-23).
+  // By then the state holds v = x + e, rounded. Subtracting x gives e up to the two roundings, of v
+  // and of the difference: |error| <= 2^-24 (|v| + |e|) (1 + 2^-23).
   for (const char* algorithm : {"onebit", "tbq"}) {
     const std::int64_t elements = 5000;
     const auto codec = make_codec(algorithm);

@@ -1,4 +1,4 @@
-// Decoding of damaged messages by every algorithm: an error or some values, and nothing outside.
+// Fuzzes decoding with damaged messages: a decode must throw, or write nothing but its values.
 //
 //   build/fuzz/tests/kernels/fuzz_decode -max_total_time=600 -max_len=4096
 
@@ -10,7 +10,7 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/host/codec.hpp"
 
-// A program of arrays, tests/compll/data/Misc.pse, compiled along.
+// An array program, tests/compll/data/Misc.pse, that is compiled with this test.
 extern "C" const hipress::kernels::CompiledAlgorithm hipress_misc_scalar;
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   static const std::vector<std::unique_ptr<Codec>> codecs = [] {
     std::vector<std::unique_ptr<Codec>> made;
     for (const AlgorithmRow& row : algorithms()) {
-      if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
+      if (row.additive) continue;  // no encode(); see lowrank_test.cpp
       made.push_back(make_codec(row.name));
     }
     made.push_back(make_codec("terngrad(b=8)"));
@@ -36,12 +36,12 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const Codec& codec = *codecs[data[0] % codecs.size()];
   const std::int64_t elements = data[1] + 256 * (data[2] % 8);
   const bool adds = data[3] % 2 != 0;
-  // Of 600 elements and more, exponents that are worth a code.
+  // Values whose exponents `lossless` codes, from about 600 elements on.
   std::vector<float> values(static_cast<std::size_t>(elements), 0.5f);
   for (std::size_t i = 0; i < values.size(); i += 3) values[i] = static_cast<float>(i % 50);
   const auto most = static_cast<std::size_t>(codec.encoded_bytes(elements));
   const std::size_t given = size - 4;
-  // Exactly as long as it is said to be, so that the address sanitizer sees what is read behind.
+  // Memory of exactly `count` bytes, so that the address sanitizer detects reads past the end.
   struct Aligned {
     explicit Aligned(std::size_t count)
         : data(static_cast<std::byte*>(::operator new (count, std::align_val_t{16}))) {}
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   item.message_bytes = &used;
   codec.encode({&item, 1});
   const auto right = static_cast<std::size_t>(used);
-  // The right message, with the fuzzer's bytes in the place of its first ones; or only those.
+  // An encode's message, whose first bytes are replaced by the fuzzer's, or the fuzzer's alone.
   const std::size_t bytes = data[3] % 4 < 2 ? right : given;
   const Aligned message(bytes);
   std::memcpy(message.data, whole.data, std::min(bytes, right));

@@ -1,4 +1,4 @@
-// Slices of more than 2^32 elements: 16 GiB of gradient that takes no memory.
+// Tests slices of more than 2^32 elements: a gradient of 16 GiB that takes no memory.
 
 #include <sys/mman.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kElements = (std::int64_t{1} << 32) + 77;
 
-/// A mapping of zeros, all of them the same page, but for the last element: -1.
+/// A mapping of zeros that all share one page, except for the last element, which is -1.
 class Zeros {
  public:
   Zeros() {
@@ -40,11 +40,11 @@ TEST_CASE("slices of more than 2^32 elements are coded to their end", "[long]") 
   struct Expected {
     const char* algorithm;
     int bits;
-    std::uint32_t last_code;  ///< of -1; that of 0 is given by the other end of the range
+    std::uint32_t last_code;  ///< code of the last element, -1; `first_code` is that of 0
     std::uint32_t first_code;
   };
-  // onebit: 1 is negative. tbq: 2 is at or below -0.5. terngrad: 0 is the minimum, 1 the maximum,
-  // and at the ends of the range no draw changes a code.
+  // onebit: code 1 is negative. tbq: code 2 is at most -0.5. terngrad: code 0 is the minimum, code
+  // 1 the maximum; at the ends of the range, no draw changes a code.
   for (const Expected& expected : {Expected{"onebit", 1, 1, 0}, Expected{"tbq", 2, 2, 0},
                                    Expected{"terngrad(b=1)", 1, 0, 1}}) {
     INFO(expected.algorithm);
@@ -70,7 +70,7 @@ TEST_CASE("slices of more than 2^32 elements are coded to their end", "[long]") 
       return found;
     };
     CHECK(code(kElements - 1) == expected.last_code);
-    // Before and behind the 2^32 that a 32-bit index would fold together.
+    // Elements below and above 2^32, which a 32-bit index would confuse.
     for (const std::int64_t element :
          {std::int64_t{0}, std::int64_t{76}, (std::int64_t{1} << 31) + 5,
           (std::int64_t{1} << 32) - 1, std::int64_t{1} << 32, kElements - 2}) {
@@ -83,7 +83,7 @@ TEST_CASE("sparsifiers send the last of 2^32 - 1 elements, and refuse more", "[l
   const Zeros zeros;
   const auto codec = make_codec("graddrop(rho=1e-9)");
   constexpr std::int64_t kMax = (std::int64_t{1} << 32) - 1;
-  REQUIRE(codec->encoded_bytes(kMax) == 16 + 2 * 32);  // ceil(4.29) entries, in fours
+  REQUIRE(codec->encoded_bytes(kMax) == 16 + 2 * 32);  // ceil(4.29) entries, rounded up to 8
   alignas(16) std::byte message[80];
   EncodeItem item;
   item.values = zeros.data() + kElements - kMax;

@@ -1,5 +1,5 @@
-// The lossless codec: every bit comes back, messages are as short as the exponents allow, damage is
-// refused.
+// Tests that the lossless codec restores every bit, that messages are as short as the exponents
+// allow, and that damaged ones are refused.
 
 #include <algorithm>
 #include <bit>
@@ -21,7 +21,7 @@ using namespace kernels::testing;
 
 constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
 
-/// Any bits: NaNs of all kinds, infinities, denormals.
+/// Random bits: among them NaNs of all kinds, infinities and denormals.
 Stored any_bits(ValueType type, std::int64_t elements) {
   std::mt19937 generator(5);
   std::vector<std::byte> bytes(static_cast<std::size_t>(elements * bytes_per_value(type)));
@@ -45,7 +45,7 @@ TEST_CASE("every bit comes back, of every type and length", "[slow]") {
   }
 }
 
-/// As fp32 numbers.
+/// The values, widened to fp32.
 std::vector<float> widened(const Stored& values) {
   std::vector<float> wide;
   const auto count = static_cast<std::int64_t>(values.bytes.size()) / bytes_per_value(values.type);
@@ -60,7 +60,7 @@ TEST_CASE("fp32 numbers that are numbers of half precision cost what these do") 
   for (const ValueType type : {ValueType::kFloat16, ValueType::kBfloat16}) {
     const std::int64_t elements = 200'001;
     INFO(to_string(type));
-    // Small enough for denormals of fp16.
+    // Values so small that some are denormals in fp16.
     std::vector<float> small = gaussian(elements, 3);
     for (float& value : small) value *= 1e-3f;
     const Stored narrow = stored(type, small);
@@ -73,7 +73,7 @@ TEST_CASE("fp32 numbers that are numbers of half precision cost what these do") 
 }
 
 TEST_CASE("each chunk has the form that suits it") {
-  // Chunks of 65536: bf16 numbers, fp16 numbers, neither, and NaNs that fp16 has no place for.
+  // Chunks of 65536 numbers: exact in bf16; in fp16; in neither; in fp16 except for a NaN.
   constexpr std::int64_t kChunk = 65536;
   std::vector<float> values = widened(stored(ValueType::kBfloat16, gaussian(kChunk, 1)));
   const std::vector<float> halves = widened(stored(ValueType::kFloat16, gaussian(kChunk, 2)));
@@ -96,7 +96,7 @@ TEST_CASE("each chunk has the form that suits it") {
 }
 
 TEST_CASE("a few exponents of all sizes come back, however rare some are") {
-  // Counts like Fibonacci's numbers make the longest codes: 25 symbols would take 24 bits.
+  // Counts that are Fibonacci numbers give the longest Huffman codes: 24 bits with 25 symbols.
   std::vector<float> values;
   for (int exponent = 0, a = 1, b = 1; exponent < 25; ++exponent, std::swap(a += b, b)) {
     values.insert(values.end(), a, std::ldexp(1.3f, exponent - 12));
@@ -113,14 +113,13 @@ double ratio(const Stored& values) {
 }
 
 TEST_CASE("exponents of normal numbers cost less than three bits") {
-  // The exponent of a normal number is 0 with the probability that |x| lies in [1, 2), and so on:
-  // its entropy is 2.6 bits; Huffman's code takes less than 0.1 more. So bf16 comes to 16 / 10.7,
-  // and fp32 to 32 / 26.7.
+  // The exponent of a normally distributed number has an entropy of 2.6 bits, and a Huffman code
+  // takes less than 0.1 bits more. The ratio is 16 / 10.7 for bf16 and 32 / 26.7 for fp32.
   const std::vector<float> values = gaussian(1 << 20, 1);
   CHECK(ratio(stored(ValueType::kBfloat16, values)) > 1.45);
   CHECK(ratio(stored(ValueType::kFloat32, values)) > 1.18);
   CHECK(ratio(stored(ValueType::kFloat16, values)) > 1.1);
-  // What has no pattern grows by its starts alone: 16 bytes, and 8 for 256 KiB.
+  // Noise grows by the starts only: 16 bytes per message and 8 per chunk of 256 KiB.
   const Stored noise = any_bits(ValueType::kFloat32, 1 << 20);
   CHECK(encode(*lossless::make_codec(), noise, 1, nullptr, {}).size() ==
         noise.bytes.size() + 16 + 16 * 8);
@@ -149,7 +148,7 @@ TEST_CASE("what is divided first comes back as the quotient in fp32") {
 }
 
 TEST_CASE("messages of several types are added in fp32, in their order") {
-  constexpr std::int64_t kElements = 140003;  // more than a chunk of each
+  constexpr std::int64_t kElements = 140003;  // more than a chunk of any type
   const auto codec = lossless::make_codec();
   std::vector<float> expected = gaussian(kElements, 1);
   const std::vector<float> x = expected;
@@ -179,17 +178,17 @@ TEST_CASE("a message is refused that says what cannot be") {
   CHECK_THROWS_WITH(decode(*codec, damaged(4, 1), 5000), Contains("damaged message"));   // tag
   CHECK_THROWS_WITH(decode(*codec, damaged(6, 7), 5000), Contains("damaged message"));   // type
   CHECK_THROWS_WITH(decode(*codec, damaged(8, 4), 5000), Contains("expected"));          // bytes
-  CHECK_THROWS_WITH(decode(*codec, damaged(16, 4), 5000), Contains("damaged message"));  // chunk's
-  CHECK_THROWS_WITH(decode(*codec, damaged(20, 2), 5000), Contains("damaged message"));  // coded
+  CHECK_THROWS_WITH(decode(*codec, damaged(16, 4), 5000), Contains("damaged message"));  // chunk
+  CHECK_THROWS_WITH(decode(*codec, damaged(20, 2), 5000), Contains("damaged message"));  // form
   const auto halves =
       encode(*codec, stored(ValueType::kBfloat16, gaussian(5000, 1)), 1, nullptr, {});
   REQUIRE(halves[16 + 4] == std::byte(1));
   auto narrower = halves;
-  narrower[16 + 4] = std::byte(2);  // bf16 numbers that are bf16 numbers
+  narrower[16 + 4] = std::byte(2);  // kCodedAsBfloat16, which only fp32 messages may have
   CHECK_THROWS_WITH(decode(*codec, narrower, 5000, ValueType::kBfloat16),
                     Contains("damaged message"));
   const std::size_t lengths = 16 + 8;
-  for (const std::size_t at : {60, 63}) {  // of symbols 120 to 127: exponents that occur
+  for (const std::size_t at : {60, 63}) {  // code lengths of symbols 120 to 127, which occur
     CHECK_THROWS_WITH(decode(*codec, damaged(lengths + at, 0x33), 5000),
                       Contains("damaged message"));
   }
@@ -197,7 +196,7 @@ TEST_CASE("a message is refused that says what cannot be") {
 }
 
 TEST_CASE("whatever is damaged in a coded message, nothing is written outside of the slice") {
-  // decode() of the tests guards both sides of the slice.
+  // testing::decode() guards both sides of the slice.
   std::mt19937 generator(9);
   const auto codec = lossless::make_codec();
   int refused = 0;

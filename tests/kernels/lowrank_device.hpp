@@ -5,11 +5,11 @@
 #include "kernels/codec/codec.hpp"
 #include "tests/kernels/device_memory.hpp"
 
-/// Steps of a staged codec on a GPU, real or emulated, beside the same on a CPU.
+/// Runs steps of a staged codec on a GPU, real or emulated, and on a CPU, and compares them.
 namespace hipress::kernels::testing {
 
-/// One gradient of each of some shapes, on one device after the other. Both have the same values,
-/// messages and states before every stage.
+/// One gradient of each given shape, on both devices. Both have the same values, messages and
+/// states before every stage.
 class StagedPair {
  public:
   StagedPair(const std::string& algorithm, std::vector<std::vector<std::int64_t>> shapes,
@@ -29,8 +29,8 @@ class StagedPair {
     }
   }
 
-  /// Does a step for all gradients in one batch; all bits must be the same. Draws by `seed`, and
-  /// what is drawn is multiplied by `scale`; `bad` is in the middle of the first gradient.
+  /// Runs a step for all gradients in one batch; all bits must be the same. Values are drawn with
+  /// `seed` and multiplied by `scale`. `bad`, if not 0, replaces one value of the first gradient.
   void step(std::uint32_t seed, float scale, float bad = 0) {
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
       std::vector<float> values = gaussian(elements_of(shapes_[i]), seed + 10 * i);
@@ -48,7 +48,7 @@ class StagedPair {
     std::vector<std::vector<float>> factors, states;
   };
 
-  /// Of one gradient.
+  /// The arrays of one gradient on the GPU.
   struct DeviceArrays {
     DeviceGradient values;
     std::vector<DeviceArray<float>> factors, states;

@@ -28,7 +28,6 @@ std::string with(const std::string& name, int rank, int feedback) {
   return name + "(rank=" + std::to_string(rank) + ",ef=" + std::to_string(feedback) + ")";
 }
 
-/// Numbers of a standard normal distribution.
 Numbers normal(std::int64_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> distribution;
@@ -54,18 +53,18 @@ bool all_finite(const Numbers& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::isfinite(x); });
 }
 
-/// Row after row, as gradients are.
+/// Matrix whose numbers are stored row by row, as in gradients.
 MatrixXd matrix(const Numbers& numbers, std::int64_t rows, std::int64_t columns) {
   using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   return Eigen::Map<const RowMajor>(numbers.data(), rows, columns).cast<double>();
 }
 
-/// Column after column, as factors are.
+/// Matrix whose numbers are stored column by column, as in factors.
 MatrixXd factor(const float* numbers, std::int64_t rows, int rank) {
   return Eigen::Map<const Eigen::MatrixXf>(numbers, rows, rank).cast<double>();
 }
 
-/// One node, or more, with gradients drawn by seed.
+/// One random gradient per node.
 std::vector<Numbers> gradients(const Dimensions& shape, int nodes, unsigned seed) {
   std::vector<Numbers> made;
   for (int i = 0; i < nodes; ++i) {
@@ -78,7 +77,7 @@ double relative_error(const MatrixXd& got, const MatrixXd& expected) {
   return (got - expected).norm() / std::max(expected.norm(), 1e-300);
 }
 
-/// Of columns that are not 0.
+/// Largest deviation of the Gram matrix from the identity, in which columns of zeros have a 0.
 double orthogonality_error(const MatrixXd& columns) {
   const MatrixXd gram = columns.transpose() * columns;
   double error = 0;
@@ -96,7 +95,7 @@ MatrixXd orthonormal(const MatrixXd& columns) {
   return qr.householderQ() * MatrixXd::Identity(columns.rows(), columns.cols());
 }
 
-/// A matrix whose singular values fall evenly, on a logarithmic scale, from 1 to 1 / condition.
+/// A matrix whose singular values fall evenly, on a logarithmic scale, from 1 to 1 / `condition`.
 Numbers conditioned(std::int64_t rows, int rank, double condition, unsigned seed) {
   const MatrixXd left = orthonormal(factor(normal(rows * rank, seed).data(), rows, rank));
   const MatrixXd right =
@@ -129,8 +128,8 @@ TEST_CASE("columns become orthonormal whatever their condition, up to 10^6") {
         orthonormalise(columns, rows, rank);
         const MatrixXd basis = factor(columns.data(), rows, rank);
         CHECK(orthogonality_error(basis) < 1e-5);
-        // The span is the same as Householder's: the projections onto both are equal, as far as
-        // fp32 input of such a condition tells the span at all. A column's own rounding is 6e-8.
+        // The columns span the same space as those of a Householder QR: projecting the latter
+        // changes little. A column's own rounding error is 6e-8.
         const MatrixXd oracle = orthonormal(factor(before.data(), rows, rank));
         CHECK((oracle - basis * (basis.transpose() * oracle)).norm() < 2e-6 * std::sqrt(rank));
       }
@@ -164,7 +163,7 @@ TEST_CASE("a dependent column becomes 0, and is drawn where that is asked for") 
   orthonormalise(drawn, 50, 4, lowrank::Drawn::kMissing);
   const MatrixXd whole = factor(drawn.data(), 50, 4);
   CHECK((whole.transpose() * whole - MatrixXd::Identity(4, 4)).norm() < 1e-6);
-  // The two that were there still span the same.
+  // The first two columns do not depend on the drawing of the others.
   CHECK((basis.leftCols(2) - whole.leftCols(2)).norm() < 1e-6);
 }
 
@@ -185,8 +184,8 @@ TEST_CASE("draws have mean 0, variance 1 as a share of their length, and no dire
   Numbers drawn(4 * 10000), again = drawn;
   orthonormalise(drawn, 10000, 4, lowrank::Drawn::kAll);
   const MatrixXd columns = factor(drawn.data(), 10000, 4);
-  // Orthonormal columns of 10000 entries: each has variance 1 / 10000, so that the mean of one has
-  // a standard deviation of 1e-4, and the mean of fourth powers is about 3 / 10000².
+  // The 10000 entries of a column have variance 1 / 10000. Their mean has a standard deviation of
+  // 1e-4; the mean of their fourth powers is about 3 / 10000², as for a normal distribution.
   for (int c = 0; c < 4; ++c) {
     CHECK(std::abs(columns.col(c).mean()) < 4e-4);
     CHECK(columns.col(c).array().pow(4).mean() * 1e8 == Approx(2.85).margin(0.3));
@@ -211,7 +210,7 @@ TEST_CASE("low rank is refused where it does not save half") {
   CHECK_FALSE(codec->refusal(Dimensions{1, 1000}).empty());
   CHECK_FALSE(codec->refusal(Dimensions{1000, 1}).empty());
   CHECK_FALSE(codec->refusal(Dimensions{0, 50}).empty());
-  // (16 + 16) · 4 · 2 = 16 · 16, and what is equal does not pay.
+  // (16 + 16) · 4 · 2 = 16 · 16: saving exactly half is not enough.
   CHECK_FALSE(make_codec("acpsgd(rank=4)")->refusal(Dimensions{16, 16}).empty());
   CHECK(make_codec("acpsgd(rank=3)")->refusal(Dimensions{16, 16}).empty());
 }
@@ -227,7 +226,7 @@ TEST_CASE("stages and states have the size of the factors") {
   CHECK(power->traits().additive);
   CHECK(power->traits().stages == 2);
 
-  const auto turns = make_codec("acpsgd(rank=40)");  // at most 27
+  const auto turns = make_codec("acpsgd(rank=40)");  // the rank is held to 27
   REQUIRE(turns->stages(shape).size() == 1);
   CHECK(turns->stages(shape)[0].bytes == 64 * 27 * 4);
   CHECK(turns->stage_bytes(shape, 0, 0) == 27 * 27 * 4);
@@ -266,7 +265,7 @@ TEST_CASE("a staged codec has no encode() and says so") {
 
 // ---- against a reference in double ----
 
-/// The state of PowerSGD in double precision, all nodes of it.
+/// PowerSGD in double precision: the state of all nodes.
 struct Reference {
   MatrixXd q;
   std::vector<MatrixXd> residuals;
@@ -307,7 +306,7 @@ TEST_CASE("powersgd follows the reference in double, with each residual and numb
         INFO(rows << " x " << columns << ", " << nodes << " nodes, ef=" << feedback);
         const auto codec = make_codec(with("powersgd", rank, feedback));
         Cluster cluster(*codec, shape, nodes);
-        // Both begin with the same factor.
+        // Codec and reference begin with the same factor.
         const Numbers first = normal(columns * rank, 77);
         for (int i = 0; i < nodes; ++i) cluster.state("q", static_cast<std::size_t>(i)) = first;
         Reference reference = {
@@ -344,7 +343,7 @@ TEST_CASE("a matrix of low rank comes through whole, from the second step on at 
     Cluster cluster(*codec, {rows, columns}, 1);
     Numbers decoded;
     for (int step = 0; step < 3; ++step) decoded = cluster.step({gradient});
-    // Rank 4 holds rank 3; the fourth column is 0 or noise, and no NaN.
+    // A gradient of rank 3 is exact with rank 4. The fourth column is 0 or noise, not NaN.
     CHECK(relative_error(matrix(decoded, rows, columns), low) < 1e-5);
   }
 }
@@ -363,7 +362,7 @@ TEST_CASE("with error feedback what is decoded and what is kept add up to the gr
           sent += matrix(cluster.step(inputs), 70, 50);
           for (const Numbers& input : inputs) given += matrix(input, 70, 50) / nodes;
         }
-        // Means are linear: Σ gradients = Σ decoded + mean residual.
+        // Means are linear: Σ mean gradients = Σ decoded gradients + mean residual.
         for (std::size_t i = 0; i < static_cast<std::size_t>(nodes); ++i) {
           sent += matrix(cluster.state("residual", i), 70, 50) / nodes;
         }
@@ -374,8 +373,8 @@ TEST_CASE("with error feedback what is decoded and what is kept add up to the gr
 }
 
 TEST_CASE("a constant gradient's error stays bounded, so that its mean comes through") {
-  // With a contraction by δ = r / m on average, |e| ends below |M|·(1 − δ) / δ, roughly. A decoder
-  // that lost more would let it grow with every step.
+  // With a contraction by δ = r / m on average, the residual's norm |e| stays below about
+  // |M|·(1 − δ) / δ. With a decoder that lost more, it would grow in every step.
   const Dimensions shape = {40, 40};
   const Numbers gradient = normal(1600, 4);
   for (const std::string& name : kNames) {
@@ -396,7 +395,7 @@ TEST_CASE("a sketch without error feedback is unbiased") {
   MatrixXd sum = MatrixXd::Zero(30, 20);
   constexpr int kSteps = 4000;
   for (int step = 0; step < kSteps; ++step) sum += matrix(cluster.step({gradient}), 30, 20);
-  // One has |D − M|² = |M|²·(m / r − 1) on average: a relative error of √3, of the mean √3 / √4000.
+  // |D − M|² = |M|²·(m / r − 1) on average: a relative error of √3, and √3 / √4000 of the mean.
   CHECK(relative_error(sum / kSteps, matrix(gradient, 30, 20)) < 1.3 * std::sqrt(3.0 / kSteps));
 }
 
@@ -420,7 +419,7 @@ TEST_CASE("thin, small and prime shapes, and ranks above the smaller side, come 
           REQUIRE(all_finite(decoded));
           sent += matrix(decoded, rows, columns);
           for (const Numbers& input : inputs) given += matrix(input, rows, columns) / 2;
-          // Of full rank nothing is lost, whether by P·Pᵀ, by Q·Qᵀ, or by a whole sketch.
+          // With full rank, PowerSGD and the random sketch are exact.
           const bool whole = name == "powersgd"
                                  ? rank >= std::min(rows, columns)
                                  : name == "rsketch" && rank >= columns && rows >= columns;
@@ -457,7 +456,7 @@ TEST_CASE("a gradient of zeros decodes to zeros and leaves the factors as they w
         std::fill(cluster.state("residual").begin(), cluster.state("residual").end(), 0.0f);
       const Numbers before = cluster.state("q");
       CHECK(all_zero(cluster.step({Numbers(1200)})));
-      // The span alone counts: it is made orthonormal when it is used.
+      // Only the space that the factor spans matters: its columns are made orthonormal when used.
       const MatrixXd old = orthonormal(factor(before.data(), 30, 4));
       const MatrixXd now = orthonormal(factor(cluster.state("q").data(), 30, 4));
       CHECK((old - now * (now.transpose() * old)).norm() < 1e-5);
@@ -470,11 +469,11 @@ TEST_CASE("a column that a gradient of lower rank has lost is drawn anew") {
   const auto codec = make_codec(with("powersgd", 2, 0));
   Cluster cluster(*codec, shape, 1);
   Numbers one(1200);
-  one[31] = 3;  // a single entry: of rank 1, exactly
+  one[31] = 3;  // a single entry: rank 1
   for (int step = 0; step < 2; ++step) {
     CHECK(relative_error(matrix(cluster.step({one}), 40, 30), matrix(one, 40, 30)) < 1e-6);
   }
-  one[95] = 5;  // of rank 2
+  one[95] = 5;  // rank 2
   Numbers decoded;
   for (int step = 0; step < 3; ++step) decoded = cluster.step({one});
   CHECK(relative_error(matrix(decoded, 40, 30), matrix(one, 40, 30)) < 1e-6);
@@ -585,7 +584,7 @@ TEST_CASE("gradients in one batch give the bits that they give alone") {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       CHECK(same_bits(batch[i].values, alone[i].values));
       CHECK(same_bits(batch[i].states, alone[i].states));
-      // Gradients of the same shape have draws of their own.
+      // Gradients of the same shape have different draws.
       if (i == 1) CHECK_FALSE(same_bits(batch[0].states[1], batch[1].states[1]));
     }
   }

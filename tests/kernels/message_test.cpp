@@ -1,5 +1,5 @@
-// Truncated and damaged messages: an error or some values, never a crash or a write outside the
-// slice.
+// Tests that truncated and damaged messages give an error or some values, never a crash or a write
+// outside the slice.
 
 #include <catch2/catch.hpp>
 #include <random>
@@ -13,7 +13,7 @@ using namespace testing;
 
 TEST_CASE("a message of the wrong length is refused by the name of its algorithm") {
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
     const auto codec = make_codec(row.name);
     const auto message = encode(*codec, gaussian(100, 1), 1, nullptr, {});
     for (std::size_t length = 0; length < message.size(); ++length) {
@@ -43,8 +43,8 @@ TEST_CASE("a header that does not fit the slice is refused") {
       damaged[damage.byte] ^= std::byte(0x42);
       CHECK_THROWS_WITH(decode(*codec, damaged, 100), Catch::Contains("damaged message"));
     }
-    // Numbers that no encoder writes: NaN in the first of the header.
-    if (std::string(algorithm) == "tbq") continue;  // its messages hold none
+    // The first number after the header becomes NaN, which no encoder writes.
+    if (std::string(algorithm) == "tbq") continue;  // its messages have no numbers
     auto damaged = message;
     for (int byte = 8; byte < 12; ++byte) damaged[byte] = std::byte(0xff);
     CHECK_THROWS_WITH(decode(*codec, damaged, 100), Catch::Contains("damaged message"));
@@ -52,7 +52,7 @@ TEST_CASE("a header that does not fit the slice is refused") {
 }
 
 TEST_CASE("another algorithm's message is refused") {
-  // tbq's and terngrad's messages are equally long.
+  // Here, messages of tbq and terngrad have the same length.
   const auto tbq = make_codec("tbq");
   const auto terngrad = make_codec("terngrad");
   const auto message = encode(*tbq, gaussian(100, 1), 1, nullptr, {});
@@ -99,11 +99,10 @@ TEST_CASE("overwriting takes exactly one message, and every message has a length
 }
 
 TEST_CASE("random damage never writes outside the slice, and a wrong length is always refused") {
-  // decode() of the tests guards both sides of the slice; the address sanitizer watches the
-  // message.
+  // testing::decode() guards both sides of the slice; the address sanitizer guards the message.
   std::mt19937 generator(1);
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
     for (const Isa isa : available_isas()) {
       const auto codec = make_codec_for(row.name, isa);
       for (int trial = 0; trial < 300; ++trial) {
@@ -128,7 +127,7 @@ TEST_CASE("random damage never writes outside the slice, and a wrong length is a
 
 TEST_CASE("an empty slice has an empty message") {
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
     const auto codec = make_codec(row.name);
     CHECK(encode(*codec, {}, 1, nullptr, {}).empty());
     CHECK(decode(*codec, {}, 0).empty());

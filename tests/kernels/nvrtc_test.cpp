@@ -1,5 +1,5 @@
-// Programs compiled for GPUs at run time. NVRTC needs no GPU; loading and running what it makes is
-// cuda_test.cpp's.
+// Tests that programs are compiled for GPUs at run time. NVRTC needs no GPU; cuda_test.cpp loads
+// and runs the compiled programs.
 
 #include <cuda_runtime_api.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace testing;
 
-/// A cache folder that is empty and this process's own, for as long as the object lives.
+/// Uses an empty cache folder of this process while the object exists.
 class EmptyCache {
  public:
   EmptyCache() { setenv("HIPRESS_CACHE", folder_.c_str(), 1); }
@@ -43,7 +43,7 @@ class EmptyCache {
     fs::remove_all(folder_);
     use_test_cache();
   }
-  /// Compiled files, whatever lies beside them.
+  /// Compiled files, without manifests.
   std::vector<fs::path> files() const {
     std::vector<fs::path> found;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
@@ -52,7 +52,7 @@ class EmptyCache {
     }
     return found;
   }
-  /// The one compiled file in it.
+  /// The only compiled file; fails the test if there is not exactly one.
   std::string file() const {
     REQUIRE(files().size() == 1);
     return files()[0].string();
@@ -72,14 +72,14 @@ std::string message_of(const std::function<void()>& call) {
   return "";
 }
 
-/// The machine code of a kernel lies in a section of its own, .text.NAME.
+/// True if the code has the section of a kernel, .text.NAME.
 bool holds_kernel(const GpuCode& code, const std::string& name) {
   return code.cubin.find(".text." + name + '\0') != std::string::npos;
 }
 
-/// Of a quantiser: a measuring kernel per pass, type of the gradient and way to treat the residual,
-/// and what concludes the pass; encode per type; put_back, decode; settle where a residual may be
-/// left half done. Of a sparsifier: eight to encode, two to decode.
+/// Number of a program's kernels. A quantiser has measuring kernels per pass, type and treatment of
+/// the residual; one per pass that concludes it; encode per type; put_back; decode; and settle if
+/// residuals may be half computed. A sparsifier has eight for encodes and two for decodes.
 std::size_t kernel_count(const CompiledAlgorithm& algorithm) {
   if (algorithm.cuda.kind == CudaKind::kSparsifier) return 10;
   constexpr std::size_t kTypes = kValueTypes;
@@ -104,7 +104,7 @@ void check_kernels(const std::string& path) {
   }
 }
 
-// A test each: the first time it takes a while.
+// One test per program, because the first compilation takes a while.
 TEST_CASE("onebit compiles for every generation of GPUs, with all its kernels", "[slow]") {
   check_kernels(shipped_program("OnebitEncode.pse"));
 }
@@ -153,7 +153,7 @@ TEST_CASE("an architecture is the GPU's, or an older one of its generation") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
   CHECK(nvrtc->architecture_for(80) == 80);
-  CHECK(nvrtc->architecture_for(85) == 80);  // there is no 8.5: 8.0's code runs on it
+  CHECK(nvrtc->architecture_for(85) == 80);  // no architecture 8.5 exists; code for 8.0 would run
   const std::string message = message_of([&] { nvrtc->architecture_for(20); });
   CHECK(message.find("compute capability 2.0") != std::string::npos);
   CHECK(message.find("CUDA_HOME") != std::string::npos);
@@ -181,9 +181,9 @@ TEST_CASE("what was compiled is used again, unless it is damaged", "[slow]") {
   const GpuCode made = gpu_code(*nvrtc, program, 80);
   const std::string content = io::read_file(cache.file());
 
-  // Unchanged, it is read: NVRTC would make other bytes.
+  // An unchanged file is read: a new compilation would give different bytes.
   CHECK((gpu_code(*nvrtc, program, 80).cubin == made.cubin));
-  // With another byte in the middle, or the content of nothing that we made, it is not.
+  // A file with a changed byte, or with a content that was never stored, is not used.
   std::string marked = content;
   marked[marked.size() / 2] ^= 1;
   for (const std::string& damaged : {marked, std::string(),
@@ -194,7 +194,7 @@ TEST_CASE("what was compiled is used again, unless it is damaged", "[slow]") {
     const GpuCode new_one = gpu_code(*nvrtc, program, 80);
     CHECK(new_one.names == made.names);
     CHECK((new_one.cubin != damaged.substr(0, made.cubin.size())));
-    // NVRTC numbers internal names by the clock: the same code, but not the same bytes.
+    // NVRTC derives internal names from the time: the code is the same, but not its bytes.
     CHECK(new_one.cubin.size() == made.cubin.size());
     CHECK((gpu_code(*nvrtc, program, 80).cubin == new_one.cubin));
   }
@@ -229,7 +229,7 @@ TEST_CASE("several may compile the same at a time", "[slow]") {
     CHECK(code.names == made[0].names);
     for (const std::string& name : code.names) CHECK(holds_kernel(code, name));
   }
-  cache.file();  // one, and no temporary files
+  cache.file();  // there is one file, and no temporary ones
   const GpuCode kept = gpu_code(*nvrtc, program, 80);
   const auto is_kept = [&](const GpuCode& code) { return code.cubin == kept.cubin; };
   CHECK(std::any_of(made.begin(), made.end(), is_kept));

@@ -1,4 +1,4 @@
-// Packed messages of sparsifiers: the same entries in fewer bytes, and nothing lost to rounding.
+// Tests packed messages of sparsifiers: they have the same entries, and rounding errors are kept.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -39,7 +39,7 @@ TEST_CASE("packed indices decode to the bits of plain messages", "[slow]") {
 }
 
 TEST_CASE("an index of 1 % takes 8.6 bits, and lengths never fall with more elements") {
-  // l = 6: 6 bits, 1 for the entry and 100/64 for the gaps, and a word or two.
+  // l = 6: an index takes 6 low bits, 1 bit, and 100/64 bits for gaps. A word or two are added.
   const std::int64_t elements = 1'000'000, entries = 10'000;
   const std::int64_t index_bits = entries * 7 + elements / 64;
   CHECK(make_codec("dgc(packing=1)")->encoded_bytes(elements) ==
@@ -59,7 +59,7 @@ TEST_CASE("an index of 1 % takes 8.6 bits, and lengths never fall with more elem
   }
 }
 
-/// The states of a slice, zero at first.
+/// The initial states of a slice: zeros.
 std::vector<float> states(const Codec& codec, std::int64_t elements) {
   return std::vector<float>(static_cast<std::size_t>(codec.traits().state_arrays * elements));
 }
@@ -75,12 +75,12 @@ TEST_CASE("what rounding to fp16 takes from an entry waits for the next message"
   int differ = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
     CHECK(std::abs(rounded[i] - exact[i]) <= std::abs(exact[i]) * 0x1p-11f);
-    // A difference of fp32 numbers as close as these is exact.
+    // The difference of fp32 numbers that are so close is exact.
     CHECK(of_packed[i] - of_plain[i] == exact[i] - rounded[i]);
     differ += rounded[i] != exact[i];
   }
   CHECK(differ > 100);
-  // DGC keeps what was not sent in its second array.
+  // DGC keeps unsent values in its second array.
   const auto dgc = make_codec("dgc(rho=0.05,packing=2)");
   std::vector<float> of_dgc = states(*dgc, elements);
   const auto sent = decode(*dgc, encode(*dgc, inputs, 1, &of_dgc, {}), elements);

@@ -1,5 +1,5 @@
-// A member may write into a window while its message is decoded. Whatever it writes, and whenever,
-// a decode writes to its own values alone.
+// Tests that a decode writes only to its own values, even if a member of the job writes into the
+// window (shared memory) that holds the message while it is decoded.
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@
 namespace hipress::kernels {
 namespace {
 
-/// Bytes between as much forbidden memory as any 32-bit index of a float reaches.
+/// Memory between two inaccessible regions, each as large as the reach of a 32-bit index of floats.
 class Guarded {
  public:
   explicit Guarded(std::size_t bytes)
@@ -38,13 +38,13 @@ class Guarded {
   std::byte* memory_;
 };
 
-/// The member: puts other bytes into the window's beginning when a page further on is looked at.
+/// The writing member: when page `watched` is read, it replaces the bytes of the window before it.
 struct Member {
   std::byte* window = nullptr;
   std::byte* watched = nullptr;
   std::size_t page = 0;
   const std::vector<std::byte>* other = nullptr;
-  std::size_t from = 0;  ///< of what is put
+  std::size_t from = 0;  ///< offset of the first byte that is replaced
   int puts = 0;
 };
 Member member;
@@ -83,12 +83,12 @@ constexpr std::int64_t kElements = 1 << 21;
 
 struct Put {
   const char* what;
-  std::size_t from;    ///< the first byte that is changed
-  std::uint32_t word;  ///< to this
-  std::size_t step;    ///< and every so many bytes another
+  std::size_t from;    ///< offset of the first word that is replaced, in bytes
+  std::uint32_t word;  ///< new value of the words
+  std::size_t step;    ///< distance between replaced words, in bytes
 };
 
-/// What is validated first is changed once it has been, before the rest is.
+/// Decodes a message whose beginning is replaced after its validation, while the rest is validated.
 void decode_while_changed(const std::string& name, const Put& what, DecodeMode mode,
                           float sum_divisor, ValueType type = ValueType::kFloat32) {
   const auto codec = make_codec(name);
@@ -111,7 +111,7 @@ void decode_while_changed(const std::string& name, const Put& what, DecodeMode m
   }
   Guarded output(kElements * sizeof(float));
   std::memset(output.data(), 0, kElements * sizeof(float));
-  // A third of the message, and with it half of the indices, come before it.
+  // A third of the message, or two thirds of a sparsifier's indices, come before the watched page.
   member = {.window = window.data(),
             .watched = window.data() + static_cast<std::size_t>(bytes) / 3 / page * page,
             .page = page,
@@ -133,7 +133,7 @@ void decode_while_changed(const std::string& name, const Put& what, DecodeMode m
     try {
       codec->decode({&decode, 1});
     } catch (const std::runtime_error&) {
-      // What was changed before it was looked at is refused.
+      // Words that were replaced before they were validated are refused.
     }
   }
   CHECK(member.puts == 1);
@@ -153,7 +153,7 @@ TEST_CASE("a decode writes its own values alone, whatever is put into its messag
       decode_while_changed(name, what, DecodeMode::kOverwrite, 1);
       decode_while_changed(name, what, DecodeMode::kAdd, 1);
       decode_while_changed(name, what, DecodeMode::kAdd, 4);
-      // In parts, which lie where other memory is near.
+      // Slices of 16 bits are decoded in parts, in memory next to other data.
       decode_while_changed(name, what, DecodeMode::kOverwrite, 1, ValueType::kFloat16);
       decode_while_changed(name, what, DecodeMode::kAdd, 1, ValueType::kFloat16);
     }

@@ -20,7 +20,7 @@ struct Sums {
   double non_negative = 0, negative = 0;
 };
 
-/// Pairwise over neighbours: ((a0 + a1) + (a2 + a3)) + …, in precision T.
+/// Pairwise sum of neighbours, ((a0 + a1) + (a2 + a3)) + …, in precision T.
 template <class T>
 T pairwise(const std::vector<T>& terms) {
   if (terms.size() == 1) return terms[0];
@@ -29,7 +29,7 @@ T pairwise(const std::vector<T>& terms) {
   return pairwise(half);
 }
 
-/// A tile's sum in precision T: down the 32 columns, then lanes l and l + 16, l + 8 …
+/// Sum of a tile in precision T: first each of the 32 columns, then lanes l and l + 16, l + 8 …
 template <class T>
 T sum_of_tile(const std::vector<float>& tile) {
   std::vector<T> lanes;
@@ -44,8 +44,8 @@ T sum_of_tile(const std::vector<float>& tile) {
   return lanes[0];
 }
 
-/// The sum of the terms that `keep` keeps, in the order that kernels/frames/reduction.hpp
-/// documents. `overflow` says whether a tile's fp32 sums of either sign overflow.
+/// Sum of the values for which `keep` is true, in the order of kernels/frames/reduction.hpp. A tile
+/// is summed in double if its fp32 sum of the positive or of the negative values overflows.
 template <class Keep>
 double fixed_sum(const std::vector<float>& values, const Keep& keep) {
   const auto tile_of = [&](std::size_t first, auto keep_here) {
@@ -75,7 +75,7 @@ bool all_finite(const std::vector<float>& inputs) {
   return std::all_of(inputs.begin(), inputs.end(), [](float x) { return std::isfinite(x); });
 }
 
-/// The tag of an algorithm's messages: an arbitrary number, so taken from a message.
+/// Tag of an algorithm's messages. It is an arbitrary number, so it is read from a message.
 std::uint16_t tag_of(const char* algorithm) {
   const float value = 1;
   alignas(16) std::byte message[64];
@@ -89,8 +89,8 @@ std::uint16_t tag_of(const char* algorithm) {
   return tag;
 }
 
-/// Element count, tag, bits, non-finite; the algorithm's numbers; from a multiple of 16 on, the bit
-/// planes.
+/// Message of a quantiser: number of elements, tag, bits, non-finite flag; the algorithm's numbers;
+/// from the next multiple of 16, the bit planes.
 std::vector<std::byte> pack(const std::vector<std::uint32_t>& codes, int bits,
                             const std::vector<float>& numbers, const char* algorithm, bool finite) {
   const auto elements = static_cast<std::uint32_t>(codes.size());
@@ -112,7 +112,7 @@ std::vector<std::byte> pack(const std::vector<std::uint32_t>& codes, int bits,
   return message;
 }
 
-/// What a slice with a NaN or infinity gives: NaN everywhere, the residual as it was.
+/// Results for a slice with a NaN or infinity: decoded values are NaN, the residual is unchanged.
 Encoded non_finite(std::size_t elements, int bits, const std::vector<float>& numbers,
                    const char* algorithm, const std::vector<float>& residual) {
   return {pack(std::vector<std::uint32_t>(elements), bits, numbers, algorithm, false),
@@ -187,7 +187,7 @@ std::uint64_t finalise_64(std::uint64_t x) {
   return x;
 }
 
-/// The documented generator, for one element.
+/// Uniform draw of one element, by the documentation of kernels/frames/draws.hpp.
 float uniform(const DrawKey& key, std::uint64_t element) {
   const std::uint64_t golden = 0x9e3779b97f4a7c15u;
   std::uint64_t k = finalise_64(key.seed + golden);
@@ -212,8 +212,8 @@ Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, cons
   const float least = *std::min_element(values.begin(), values.end()) + 0.0f;
   const float most = *std::max_element(values.begin(), values.end()) + 0.0f;
   const int top = (1 << bits) - 1;
-  // Numbers of the slice are worked out in double and rounded where they meet elements. Only where
-  // fp32 cannot hold the range or its gap do the scales differ from 1.
+  // Scalars of the slice are computed in double, and rounded for the arithmetic of elements. A
+  // scale differs from 1 only if the range or its gap does not fit fp32.
   const double range = double(most) - least;
   const double scale = range > 1e37 ? 0.0625 : range < 1e-30 ? 0x1p100 : 1.0;
   const float code_first = float(least * scale), code_gap = float(range * scale / top);
@@ -235,7 +235,7 @@ void rotate(float* values, std::int64_t count) {
   while (count > 0) {
     std::int64_t size = 1;
     while (2 * size <= count) size *= 2;
-    // 2^(-k/2): a power of two, times the fp32 number nearest to sqrt(2) for an odd k.
+    // 2^(-k/2) is a power of two; for an odd k, times the fp32 number nearest to sqrt(2).
     int k = 0;
     while ((std::int64_t{1} << k) < size) ++k;
     float scale = static_cast<float>(std::ldexp(1.0, -((k + 1) / 2)));
@@ -256,10 +256,10 @@ void rotate(float* values, std::int64_t count) {
 
 namespace {
 
-/// The E4M3 float of a magnitude up to 448: 2^-6 and more has three bits after the first, what is
-/// smaller is counted in 2^-9. `up` is added to what is cut off: a half to round.
+/// E4M3 code of a magnitude up to 448. Magnitudes from 2^-6 have a mantissa of three bits; smaller
+/// ones are multiples of 2^-9. `up` is added before truncation: 0.5 rounds to nearest.
 std::uint32_t e4m3(float magnitude, float up) {
-  int exponent = -5;  // magnitude = f 2^exponent, f in [0.5, 1); below 2^-6 as if it were 2^-6
+  int exponent = -5;  // magnitude = f 2^exponent, f in [0.5, 1); -5 for all below 2^-6
   if (magnitude >= 0x1p-6f) std::frexp(magnitude, &exponent);
   const float eighths = std::ldexp(magnitude, 4 - exponent);
   const auto code = static_cast<int>(std::floor(eighths + up)) + 8 * (exponent + 5);
@@ -273,8 +273,8 @@ double value_of_e4m3(std::uint32_t code) {
   return code >= 128 ? -magnitude : magnitude;
 }
 
-/// The code, 0 to 7, of the nearest of 8 magnitudes, of two the even one; or, with a draw, that of
-/// the one below plus the magnitude's place in the step to the next, plus the draw.
+/// Code, 0 to 7, of the nearest of 8 magnitudes; a tie gets the even code. With `stochastic`,
+/// rounds up to the next magnitude if the position in the step to it plus `draw` is at least 1.
 std::uint32_t fp4(float magnitude, const std::vector<float>& magnitudes, bool stochastic,
                   float draw) {
   std::uint32_t code = 0;
@@ -358,7 +358,7 @@ Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, f
   }
   std::memcpy(&message[16], sent.data(), 4 * sent.size());
   for (std::size_t i = 0; i < codes.size(); ++i) {
-    // Of 4 bits, elements 16 to 31 of a word are the upper halves of the bytes of 0 to 15.
+    // With 4 bits, elements 16 to 31 of a word take the upper halves of the bytes of 0 to 15.
     const std::size_t place = bits == 8 ? i : i / 32 * 16 + i % 16;
     message[start + place] |= std::byte(codes[i] << (bits == 4 && i % 32 >= 16 ? 4 : 0));
   }
@@ -367,8 +367,8 @@ Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, f
 
 namespace {
 
-/// Nearest number with `precision` significant bits and least exponent `least_exponent` (of the
-/// last place of the smallest numbers), ties to even, by the library's own rounding of doubles.
+/// Nearest number with `precision` significant bits whose last place is at least 2^least_exponent;
+/// ties to even. Uses the library's rounding of doubles.
 double nearest(float value, int precision, int least_exponent) {
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent = 0;
@@ -377,7 +377,7 @@ double nearest(float value, int precision, int least_exponent) {
   return std::ldexp(std::nearbyint(std::ldexp(double(value), -last_place)), last_place);
 }
 
-/// The 16-bit pattern of a number of the format that is at hand exactly.
+/// The 16-bit pattern of a number that is exact in the format.
 std::uint16_t pattern(double value, int mantissa_bits, int bias) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const double magnitude = std::fabs(value);
@@ -387,8 +387,8 @@ std::uint16_t pattern(double value, int mantissa_bits, int bias) {
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f 2^exponent, f in [0.5, 1)
   const int biased = std::max(exponent - 1 + bias, 1);
-  // Biased exponent 1 is shared by the smallest normal numbers and, with a clear hidden bit, the
-  // denormal.
+  // The smallest normal numbers and the denormals have the same exponent; denormals have no hidden
+  // bit.
   const double scaled = std::ldexp(magnitude, mantissa_bits + bias - biased);
   return static_cast<std::uint16_t>(
       sign | ((biased - 1) * (1 << mantissa_bits) + static_cast<int>(scaled)));
@@ -405,7 +405,7 @@ Encoded cast(const std::vector<float>& inputs, float divisor, int mantissa_bits,
     if (std::isnan(value)) {
       std::uint32_t bits;
       std::memcpy(&bits, &value, 4);
-      // Sign, all-ones exponent, the upper bits of the payload, and the bit that makes it quiet.
+      // A quiet NaN: sign, exponent of ones, the upper bits of the payload, and the quiet bit.
       const std::uint32_t payload = (bits & 0x7fffff) >> (23 - mantissa_bits);
       code = static_cast<std::uint16_t>((bits >> 31) << 15 |
                                         (0x7fff >> mantissa_bits << mantissa_bits) | payload |
@@ -429,7 +429,7 @@ Encoded cast(const std::vector<float>& inputs, float divisor, int mantissa_bits,
 
 namespace {
 
-/// Header, count, indices and values; the latter two with room for `most` entries, in fours.
+/// Message of a sparsifier: header, count, indices, values; room for `most` entries, in fours.
 std::vector<std::byte> pack_entries(std::size_t elements, std::size_t most,
                                     const std::map<std::uint32_t, float>& entries,
                                     const char* algorithm, bool finite) {
@@ -451,7 +451,7 @@ std::vector<std::byte> pack_entries(std::size_t elements, std::size_t most,
   return message;
 }
 
-/// The `most` values that are largest in magnitude, of equals the first, no zeros; by index.
+/// The `most` values of largest magnitude, without zeros, by index. Lower indices win ties.
 std::map<std::uint32_t, float> largest_of(const std::vector<float>& values, std::size_t most) {
   std::vector<std::uint32_t> order;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -467,7 +467,7 @@ std::map<std::uint32_t, float> largest_of(const std::vector<float>& values, std:
   return entries;
 }
 
-/// `kept` is all state arrays before; `next` what they become where nothing is sent.
+/// Sends the largest `values`. `kept` are the states before, `next` those after if nothing is sent.
 Encoded select(const std::vector<float>& inputs, const std::vector<float>& values, double rho,
                const char* algorithm, const std::vector<float>& kept, std::vector<float> next) {
   const std::size_t elements = inputs.size();
@@ -543,7 +543,7 @@ float widened(ValueType type, std::uint16_t code) {
     std::memcpy(&nan, &bits, sizeof nan);
     return nan;
   }
-  // Biased exponents 0 and 1 have the same last place; the hidden bit is clear in the first.
+  // Biased exponents 0 and 1 have the same last place; with 0, the hidden bit is clear.
   const int hidden = exponent == 0 ? 0 : 1 << mantissa_bits;
   return static_cast<float>(
       sign * std::ldexp(hidden + mantissa, std::max(exponent, 1) - bias - mantissa_bits));
@@ -592,7 +592,7 @@ class Guarded {
     std::copy(content.bytes.begin(), content.bytes.end(), storage_.begin() + first_);
   }
   void* data() { return storage_.data() + first_; }
-  /// The content, once nothing around it has changed.
+  /// Requires intact guards, and returns the content.
   Stored checked() const {
     for (std::size_t i = 0; i < storage_.size(); ++i) {
       if ((i < first_ || i >= first_ + size_) && storage_[i] != kGuard) {

@@ -9,19 +9,19 @@
 #include "kernels/codec/codec.hpp"
 #include "kernels/host/isa.hpp"
 
-/// Plain implementations of the codecs, written from the formulas of the design and the documented
-/// message layout alone: one element at a time, no code shared with kernels/. What the tests
-/// compare with.
+/// Plain implementations of the codecs, with which tests compare. They follow the published
+/// formulas and the documented layout of messages, process one element at a time, and share no code
+/// with kernels/.
 namespace hipress::kernels::reference {
 
-/// What an encode gives.
+/// Results of an encode.
 struct Encoded {
   std::vector<std::byte> message;
-  std::vector<float> decoded;   ///< what the message stands for
+  std::vector<float> decoded;   ///< values to which the message decodes
   std::vector<float> residual;  ///< after the encode: all state arrays, one after the other
 };
 
-/// v = x / divisor + residual, no larger than the largest finite float; `residual` may be empty.
+/// Values v = x / divisor + residual, clamped to finite floats; `residual` may be empty.
 std::vector<float> values_of(const std::vector<float>& inputs, float divisor,
                              const std::vector<float>& residual);
 
@@ -29,36 +29,36 @@ Encoded onebit(const std::vector<float>& inputs, float divisor, const std::vecto
 Encoded tbq(const std::vector<float>& inputs, float divisor, const std::vector<float>& residual,
             float tau);
 Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, const DrawKey& key);
-/// The largest ⌈rho · elements⌉ of the pending values. `states` is velocity, then pending values;
-/// or empty.
+/// Sends the ⌈rho · elements⌉ largest pending values. `states` is the velocities, then the pending
+/// values; or empty.
 Encoded dgc(const std::vector<float>& inputs, float divisor, const std::vector<float>& states,
             double rho, float momentum);
 Encoded graddrop(const std::vector<float>& inputs, float divisor,
                  const std::vector<float>& residual, double rho);
-/// How a quantiser of blocks works, besides its codes.
+/// Parameters of a block quantiser.
 struct Blocks {
   std::int64_t block;
   bool rotate = false, stochastic = false;
 };
 
-/// "int8block", "int4block", "fp8block", "fp4block" or "fp4block(format=e2m1)".
+/// Encodes with "int8block", "int4block", "fp8block", "fp4block" or "fp4block(format=e2m1)".
 Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, float divisor,
                const DrawKey& key, const Blocks& how);
 /// The magnitudes of codes 0 to 7 of E3M0, or of E2M1.
 std::vector<float> magnitudes_of_fp4(bool e2m1);
-/// A block's rotation, in place: the largest power of two of its values, then of the rest …
+/// Rotates a block in place: a group of the largest power of two of its values, then of the rest …
 void rotate(float* values, std::int64_t count);
 Encoded fp16(const std::vector<float>& inputs, float divisor);
 Encoded bf16(const std::vector<float>& inputs, float divisor);
 
-/// The algorithm's encode by its name in the registry ("tbq" with its default parameters).
+/// Encodes with the algorithm of this name in the registry ("tbq"), with its default parameters.
 Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, float divisor,
                const std::vector<float>& residual, const DrawKey& key);
 
 /// The numbers nearest to `values` in a 16-bit type, as bit patterns.
 std::vector<std::uint16_t> rounded(ValueType type, const std::vector<float>& values);
 
-/// The number that a pattern of a 16-bit type stands for.
+/// The number with this bit pattern in a 16-bit type.
 float widened(ValueType type, std::uint16_t code);
 
 }  // namespace hipress::kernels::reference
@@ -70,13 +70,13 @@ namespace hipress::kernels::testing {
 /// one.
 extern const std::vector<std::int64_t> kLengths;
 
-/// Normal numbers with standard deviation 0.7 about 0, the same for the same seed.
+/// Normally distributed numbers with mean 0 and standard deviation 0.7, determined by the seed.
 std::vector<float> gaussian(std::int64_t elements, std::uint32_t seed);
 
-/// Slices whose largest entries a sample tells little about, by name.
+/// Named slices whose largest entries are hard to estimate from a sample.
 std::vector<std::pair<std::string, std::vector<float>>> hard_slices(std::int64_t elements);
 
-/// A gradient as it lies in memory.
+/// A gradient in memory.
 struct Stored {
   ValueType type;
   std::vector<std::byte> bytes;
@@ -88,29 +88,29 @@ struct Stored {
   bool operator==(const Stored&) const = default;
 };
 
-/// `values` in memory of `type`, rounded, and what memory holds as fp32: by the plain conversions.
+/// Rounds `values` to numbers of `type` in memory; loaded() widens them to fp32.
 Stored stored(ValueType type, const std::vector<float>& values);
 std::vector<float> loaded(const Stored& values);
 
-/// "fp32", "fp16", "bf16".
+/// Name of a type: "fp32", "fp16", "bf16".
 std::string_view to_string(ValueType type);
 
 /// Encodes with `codec` from and into memory that begins `offset` elements after a 64-byte
-/// boundary; the residual, all state arrays one after the other, is updated. Fails the test if
-/// something outside the slice was written.
+/// boundary. Updates `residual`, which holds all state arrays, one after the other. Fails the test
+/// if the codec writes outside the slice.
 std::vector<std::byte> encode(const Codec& codec, const Stored& inputs, float divisor,
                               std::vector<float>* residual, const DrawKey& key, int offset = 0);
 std::vector<std::byte> encode(const Codec& codec, const std::vector<float>& inputs, float divisor,
                               std::vector<float>* residual, const DrawKey& key, int offset = 0);
 
-/// Decodes one message over NaNs, so that an element left out shows. Fails the test if something
-/// outside the slice was written.
+/// Decodes one message into memory filled with NaNs, so that a missed element shows. Fails the test
+/// if the codec writes outside the slice.
 Stored decode(const Codec& codec, const std::vector<std::byte>& message, std::int64_t elements,
               ValueType type, int offset = 0);
 std::vector<float> decode(const Codec& codec, const std::vector<std::byte>& message,
                           std::int64_t elements, int offset = 0);
 
-/// x = (x / own + d1 + d2 + …) / sum.
+/// Computes x = (x / own_divisor + d1 + d2 + …) / sum_divisor for decoded messages d1, d2 ….
 Stored decode_add(const Codec& codec, const std::vector<std::vector<std::byte>>& messages,
                   const Stored& x, float own_divisor, float sum_divisor, int offset = 0);
 std::vector<float> decode_add(const Codec& codec,
@@ -118,10 +118,10 @@ std::vector<float> decode_add(const Codec& codec,
                               const std::vector<float>& x, float own_divisor, float sum_divisor,
                               int offset = 0);
 
-/// Equal to the bit (so that NaN equals NaN and -0 is not 0).
+/// True if all bits are equal, so that NaN equals NaN and -0 differs from 0.
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
 
-/// "avx2: tbq, 33 elements, offset 1": what a failing comparison prints.
+/// Text that a failing comparison prints: "avx2: tbq, 33 elements, offset 1".
 std::string describe(Isa isa, std::string_view algorithm, std::int64_t elements, int offset);
 
 }  // namespace hipress::kernels::testing

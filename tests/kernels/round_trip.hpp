@@ -8,7 +8,7 @@
 
 namespace hipress::kernels::testing {
 
-/// What a slice is after it has been encoded and decoded.
+/// Encodes and decodes a slice; returns the decoded values.
 inline std::vector<float> round_trip(const Codec& codec, const std::vector<float>& inputs,
                                      const DrawKey& key = {}, const State& state = {}) {
   struct alignas(16) Line {
@@ -25,7 +25,7 @@ inline std::vector<float> round_trip(const Codec& codec, const std::vector<float
   item.key = key;
   item.message_bytes = &bytes;
   codec.encode({&item, 1});
-  // NaNs, so that an element that is left out shows.
+  // Begin with NaNs, so that a missed element shows.
   std::vector<float> decoded(inputs.size(), std::nanf(""));
   const std::byte* const messages[] = {message[0].bytes};
   DecodeItem out;

@@ -16,18 +16,18 @@
 #include "io/file.hpp"
 #include "kernels/user/nvrtc.hpp"
 
-/// Programs that tests compile at run time. The tests of the bundle run on machines without this
-/// source tree, so all is found as the tools find it.
+/// Programs that tests compile at run time. The bundled tests run on machines without this source
+/// tree, so files are found in the way in which the tools find them.
 namespace hipress::kernels::testing {
 
-/// A shipped program, and a user's.
+/// Path of a built-in algorithm's program.
 inline std::string shipped_program(const std::string& name) {
   return io::data_file("kernels/algorithms/" + name);
 }
 inline std::string users_program() { return io::data_file("tests/kernels/data/Spread.pse"); }
 
-/// The folder that tests compile into, kept for their next run; not the user's own. What lies there
-/// is run, so nobody else may have made it.
+/// Cache folder of the tests, kept for their next run; not the user's own cache. Throws if it
+/// belongs to a different user, because its files are executed.
 inline std::string test_cache() {
   const std::string folder = (std::filesystem::temp_directory_path() /
                               ("hipress_test_cache_" + std::to_string(::getuid())))
@@ -42,14 +42,14 @@ inline std::string test_cache() {
 }
 inline void use_test_cache() { setenv("HIPRESS_CACHE", test_cache().c_str(), 1); }
 
-/// Whether there is the host's compiler, for a program's other half; says so if there is none.
+/// True if the C++ compiler, which compiles a program's host code, is found; else prints a warning.
 inline bool has_compiler() {
   const bool found = std::system((io::cxx_compiler() + " --version >/dev/null 2>&1").c_str()) == 0;
   if (!found) WARN("skipped: no C++ compiler '" << io::cxx_compiler() << "' on this machine");
   return found;
 }
 
-/// NVRTC, with the host's compiler and a cache to use it with; or nothing, and the reason is said.
+/// NVRTC; sets the tests' cache. Empty, with a warning, if NVRTC or the C++ compiler is missing.
 inline std::optional<Nvrtc> find_nvrtc() {
   use_test_cache();
   if (!has_compiler()) return std::nullopt;

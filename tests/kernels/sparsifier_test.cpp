@@ -1,4 +1,4 @@
-// What sparsifiers promise: exactly the largest entries, never more, whatever helped to find them.
+// Tests that sparsifiers send exactly the largest entries, whatever samples and hints they use.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -33,7 +33,7 @@ Entries entries_of(const std::vector<std::byte>& message) {
 
 TEST_CASE("sparsifiers send exactly the largest entries of slices that mislead a sample",
           "[slow]") {
-  // 70000 and 200000 elements are sampled first, 3000 are not; the reference sorts everything.
+  // 70000 and 200000 elements are sampled first, 3000 are not. The reference sorts all elements.
   for (const std::int64_t elements : {3000, 70000, 200000}) {
     for (const auto& [name, inputs] : hard_slices(elements)) {
       for (const double rho : {0.0001, 0.01, 0.3, 1.0}) {
@@ -50,8 +50,8 @@ TEST_CASE("sparsifiers send exactly the largest entries of slices that mislead a
 }
 
 TEST_CASE("what an encode remembers of the last one never changes a message") {
-  // Gradients of very different sizes follow each other, so that the threshold remembered admits
-  // nothing, everything, or about enough. Slices of 3000 and 40 elements have room for all.
+  // Gradients of very different sizes follow each other, so that the last threshold selects no
+  // entries, all, or about enough. With 3000 and 40 elements, all entries can be collected.
   for (const auto& [algorithm, elements] :
        std::initializer_list<std::pair<const char*, std::int64_t>>{
            {"dgc", 100000},
@@ -106,7 +106,7 @@ TEST_CASE("graddrop: sent plus residual is the gradient plus the residual before
 }
 
 TEST_CASE("dgc: with momentum 0, what is sent over many steps adds up to what went in") {
-  // Whole numbers up to 2^24 add up without rounding.
+  // Additions of whole numbers up to 2^24 are exact.
   const std::int64_t elements = 3001;
   const auto codec = make_codec("dgc(momentum=0,rho=0.01)");
   std::vector<float> states(2 * elements), sent(elements), given(elements);
@@ -131,7 +131,7 @@ TEST_CASE("dgc: sent entries clear both accumulators, others keep their momentum
   encode(*codec, {1, -8, 2, 3}, 1, &states, {});
   CHECK(states == std::vector<float>{1, 0, 2, 3, 1, 0, 2, 3});
   const auto message = encode(*codec, {1, 1, 1, 1}, 1, &states, {});
-  // velocity: 1.5, 1, 2, 2.5; pending: 2.5, 1, 4, 5.5, of which the last is sent.
+  // Velocities are 1.5, 1, 2, 2.5, and pending values 2.5, 1, 4, 5.5, of which the last is sent.
   CHECK(decode(*codec, message, 4) == std::vector<float>{0, 0, 0, 5.5f});
   CHECK(states == std::vector<float>{1.5f, 1, 2, 0, 2.5f, 1, 4, 0});
 }
@@ -140,7 +140,7 @@ TEST_CASE("decoding a sparsifier's message over old values leaves none of them")
   const auto codec = make_codec("graddrop(rho=0.1)");
   const std::vector<float> inputs = gaussian(1000, 2);
   const auto decoded = decode(*codec, encode(*codec, inputs, 1, nullptr, {}), 1000);
-  // decode() begins with NaN everywhere: what was not sent must have become 0.
+  // testing::decode() begins with NaNs: elements that were not sent must have become 0.
   CHECK(std::count(decoded.begin(), decoded.end(), 0.0f) == 900);
 }
 
@@ -155,13 +155,13 @@ TEST_CASE("a damaged sparsifier's message is an error, and nothing is written") 
     CHECK_THROWS_AS(decode_add(*codec, {good, bad}, gaussian(elements, 1), 2, 2),
                     std::runtime_error);
   };
-  refused(0, 99);                 // another slice
-  refused(4, 0);                  // another algorithm
-  refused(8, 11);                 // more entries than 10
+  refused(0, 99);                 // a different number of elements
+  refused(4, 0);                  // a different algorithm's tag
+  refused(8, 11);                 // more than the 10 possible entries
   refused(8, 0xffffffffu);        // many more
-  refused(16, 100);               // an index behind the slice
-  refused(16, 0xffffffffu);       // far behind
-  refused(20, 0);                 // not ascending
+  refused(16, 100);               // an index past the end
+  refused(16, 0xffffffffu);       // far past the end
+  refused(20, 0);                 // indices that do not ascend
   refused(16 + 48, 0x7f800000u);  // an infinity among the values
   refused(16 + 48, 0x7fc00000u);
 }
@@ -192,7 +192,7 @@ TEST_CASE("a sparsifier counts its entries as the ceiling of rho times the eleme
   const auto bytes = [](const char* algorithm, std::int64_t elements) {
     return make_codec(algorithm)->encoded_bytes(elements);
   };
-  // 16 bytes of header, then indices and values, each in fours.
+  // 16 bytes of header, then indices and values, each rounded up to a multiple of 4 entries.
   CHECK(bytes("graddrop", 0) == 0);
   CHECK(bytes("graddrop", 1) == 16 + 2 * 16);
   CHECK(bytes("graddrop", 400) == 16 + 2 * 16);

@@ -1,4 +1,4 @@
-// All-zero, constant, huge, denormal, NaN and infinite inputs.
+// Tests of all-zero, constant, huge, denormal, NaN and infinite inputs.
 
 #include <catch2/catch.hpp>
 #include <cfloat>
@@ -51,8 +51,8 @@ TEST_CASE("special inputs give the reference's bits on every instruction set", "
     cases.emplace_back("a first infinity", filled([](auto i) { return i == 0 ? -kInfinity : 1; }));
   }
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
-    if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
+    if (row.lossless) continue;  // no reference; see lossless_test.cpp
     const int arrays = make_codec(row.name)->traits().state_arrays;
     for (const auto& [name, inputs] : cases) {
       const std::vector<float> before =
@@ -128,8 +128,8 @@ TEST_CASE("fp16 and bf16 convert element by element") {
   CHECK(half[2] == kInfinity);
   CHECK(half[3] == -kInfinity);
   CHECK(half[4] == 65504);
-  CHECK(half[5] == 65504);      // below the middle between 65504 and 65536
-  CHECK(half[6] == kInfinity);  // the middle: to even, which is infinity
+  CHECK(half[5] == 65504);      // less than halfway from 65504 to 65536
+  CHECK(half[6] == kInfinity);  // halfway: rounds to even, infinity
   CHECK(half[7] == -kInfinity);
   const auto brain = round_trip(*make_codec("bf16"), {kNan, FLT_MAX, 0x1.01p0f, 0x1.03p0f, -0.0f});
   CHECK(std::isnan(brain[0]));
@@ -155,7 +155,7 @@ TEST_CASE("every one of the 65536 fp16 and bf16 numbers survives a round trip") 
       for (int code = 0; code < 65536; ++code) {
         const bool equal =
             again[2 * code] == message[2 * code] && again[2 * code + 1] == message[2 * code + 1];
-        // A signalling NaN becomes quiet; nothing else may change.
+        // Only signalling NaNs may change: they become quiet.
         if (!equal && !std::isnan(values[code])) ++changed;
         if (std::isnan(values[code])) CHECK(std::isnan(values_again[code]));
       }
@@ -165,8 +165,8 @@ TEST_CASE("every one of the 65536 fp16 and bf16 numbers survives a round trip") 
 }
 
 TEST_CASE("dividing gives the quotient's bits, also where a reciprocal multiplies") {
-  // All exponents, subnormal ones too, and in all of them mantissas that round up, down and to
-  // even.
+  // All exponents, also of subnormal numbers, and for each of them mantissas that round up, down
+  // and to even.
   for (const float by : {1.0f, 2.0f, 3.0f, 4.0f, 6.0f, 7.0f, 64.0f, 1000.0f, 1024.0f, 0x1p99f}) {
     const Divisor divisor = Divisor::of(by);
     CHECK(divisor.multiplies == (std::exp2(std::round(std::log2(by))) == by));

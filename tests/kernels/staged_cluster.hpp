@@ -14,13 +14,13 @@ namespace hipress::kernels::testing {
 using Numbers = std::vector<float>;
 using Dimensions = std::vector<std::int64_t>;
 
-/// Bit for bit, so that NaNs are equal too.
+/// True if all bits are equal, so that NaN equals NaN.
 inline bool same_bits(const Numbers& a, const Numbers& b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-/// What a node has of one gradient.
+/// A node's arrays of one gradient.
 struct Replica {
   Numbers values;
   std::vector<Numbers> factors, states;
@@ -46,7 +46,7 @@ struct Replica {
   }
 };
 
-/// A gradient that a staged codec compresses on all nodes, with means of factors made in double.
+/// A gradient that a staged codec compresses on all nodes. Means of factors are computed in double.
 struct Cluster {
   const Codec& codec;
   Dimensions shape;
@@ -58,7 +58,7 @@ struct Cluster {
     for (int i = 0; i < count; ++i) nodes.emplace_back(made, shape);
   }
 
-  /// Synchronises one gradient of every node, and returns what they decode, which is the same.
+  /// Synchronises the nodes' gradients, and returns the result, the same on all nodes.
   Numbers step(const std::vector<Numbers>& gradients) {
     std::vector<StagedSlice> slices;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -79,7 +79,7 @@ struct Cluster {
     return nodes[0].values;
   }
 
-  /// The array of that name on a node.
+  /// State array `name` of a node.
   Numbers& state(std::string_view name, std::size_t node = 0) {
     const std::vector<StateArray> arrays = codec.states(shape);
     const auto found = std::find_if(arrays.begin(), arrays.end(),

@@ -1,4 +1,4 @@
-// Every codec has stages: what its encode_stage() and decode_stages() make of a gradient.
+// Tests encode_stage() and decode_stages() of every codec.
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -53,7 +53,7 @@ TEST_CASE("one stage is an encode and a decode of the whole, to the bit") {
     Replica node(*codec, kShape);
     std::vector<float> states(static_cast<std::size_t>(codec->traits().state_arrays) * 2000);
     CHECK(state_bytes(*codec, kShape) == static_cast<std::int64_t>(4 * states.size()));
-    for (std::uint64_t step = 0; step < 3; ++step) {  // the residual is carried along
+    for (std::uint64_t step = 0; step < 3; ++step) {  // residuals are kept between steps
       const DrawKey key = {.seed = 5, .step = step};
       node.values = gradient();
       std::int64_t length = codec->encoded_bytes(2000);

@@ -15,7 +15,7 @@ namespace {
 
 using Catch::Contains;
 
-/// A path in a folder of its own that goes away with the test.
+/// A path in a new folder, which the destructor removes.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name)
@@ -32,7 +32,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-/// Two gradients, three entries: 2·5 + 1·3 + 1·0 floats.
+/// Adds three entries of two gradients, with 2·5 + 1·3 + 1·0 floats.
 void fill(StateStore& store) {
   float* first = store.get("conv1.weight", 0, 5, 2);
   for (int i = 0; i < 10; ++i) first[i] = static_cast<float>(i) / 8;
@@ -85,7 +85,7 @@ TEST_CASE("the same gradient with another size is another model") {
                   std::invalid_argument);
 }
 
-// Sanitisers end the program where there is no memory, instead of throwing.
+// With a sanitizer, an allocation that fails ends the program instead of throwing.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("state that there is no memory for leaves the store as it was") {
   StateStore store;
@@ -118,7 +118,7 @@ TEST_CASE("names that could not be loaded are not saved") {
   CHECK(loaded.get(std::string(65536, 'x'), 0, 1, 1)[0] == 3);
   store.get(std::string(65537, 'y'), 0, 1, 1);
   CHECK_THROWS_WITH(store.save(file.path()), Contains(file.path()) && Contains("65537 bytes"));
-  CHECK_NOTHROW(loaded.load(file.path()));  // the last good one is still there
+  CHECK_NOTHROW(loaded.load(file.path()));  // the last good file still exists
 }
 
 TEST_CASE("what was saved is loaded, and replaces what was there") {
@@ -133,7 +133,7 @@ TEST_CASE("what was saved is loaded, and replaces what was there") {
   for (int i = 0; i < 10; ++i) CHECK(first[i] == static_cast<float>(i) / 8);
   CHECK(loaded.get("conv1.weight", 1, 3, 1)[2] == -2);
   CHECK(loaded.get("old", 0, 2, 1)[0] == 0);  // the old entry of 7 elements is gone
-  // Saving what was loaded gives the same file.
+  // Saving a loaded store gives the same file.
   const TemporaryFile again("again");
   StateStore copy;
   copy.load(file.path());
@@ -219,7 +219,7 @@ TEST_CASE("a file with any byte changed is refused", "[slow]") {
       CHECK_THROWS_AS(StateStore().load(file.path()), io::InputError);
     }
   }
-  // What earlier versions wrote has no checksum.
+  // Files of earlier versions have no checksum.
   std::string before = good;
   before.replace(0, 8, "HPSTATE1");
   before.erase(before.size() - 16, 8);
@@ -229,7 +229,7 @@ TEST_CASE("a file with any byte changed is refused", "[slow]") {
   CHECK(loaded.get("fc.weight", 0, 40, 2)[79] == 79);
 }
 
-/// A state file of one gradient, whose numbers are a hole that takes no room on the disk.
+/// Writes a state file of one gradient whose numbers are a hole, which takes no space on the disk.
 void write_hole(const std::string& path, const std::string& gradient, std::int64_t elements) {
   StateStore store;
   store.get(gradient, 0, 1, 1);
@@ -245,13 +245,13 @@ TEST_CASE("a state file with a hole takes no memory") {
   StateStore store;
   float* const mine = store.get("w", 0, 4, 1);
   mine[3] = 9;
-  // 8.796 TB, more than a machine has, and less than the most of a file of ext4.
+  // 8.796 TB exceed a machine's memory, but not the largest file of ext4.
   write_hole(file.path(), "w", std::int64_t{1} << 41);
   CHECK_THROWS_AS(store.load(file.path()), io::RunError);
   CHECK_THROWS_WITH(store.load(file.path()), Contains(file.path() + ": has 8.796TB, and ") &&
                                                  Contains("of memory are free; take a checkpoint"));
-  // What a machine has room for is compared before it is read: 64 MiB of a hole that has no end
-  // mark and no checksum, which would be found first.
+  // A file that fits the memory is compared before its numbers are read: otherwise, the missing end
+  // mark and checksum after 64 MiB of zeros would be the error.
   for (const char* gradient : {"w", "v"}) {
     write_hole(file.path(), gradient, std::int64_t{1} << 24);
     CHECK_THROWS_WITH(store.restore(file.path()), Contains(file.path()) && Contains("role 0, ") &&

@@ -1,4 +1,4 @@
-// Gradients that lie in memory as fp16 or bf16: as fp32, but for one rounding at the end.
+// Tests that gradients in fp16 or bf16 give fp32's results, except for one rounding at the end.
 
 #include <catch2/catch.hpp>
 #include <cfloat>
@@ -17,7 +17,7 @@ constexpr ValueType kHalves[] = {ValueType::kFloat16, ValueType::kBfloat16};
 const std::vector<std::int64_t> kOddLengths = {1, 3, 31, 33, 1000, 1025, 65537};
 const DrawKey kKey{.seed = 5, .step = 6, .node = 7, .first_element = 123};
 
-/// Equal bits, or both not a number.
+/// True if the bits are equal, or both are NaN.
 bool same_or_nan(float a, float b) {
   return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
 }
@@ -63,8 +63,8 @@ TEST_CASE("fp32 is rounded to the nearest number, ties to even, beyond the large
 
 TEST_CASE("halves encode to the message and residual of the same numbers in fp32", "[slow]") {
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
-    if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
+    if (row.lossless) continue;  // no reference; see lossless_test.cpp
     const auto plain = make_codec_for(row.name, Isa::kScalar);
     const int arrays = plain->traits().state_arrays;
     for (const ValueType type : kHalves) {
@@ -93,8 +93,8 @@ TEST_CASE("halves encode to the message and residual of the same numbers in fp32
   }
 }
 
-/// Encodes slices of `steps`, one after the other, with a residual that is left half done; gives
-/// the last message and what the state holds then.
+/// Encodes the slices of `steps` in turn, with half-computed residuals. Returns the last message
+/// and the content of the state.
 std::pair<std::vector<std::byte>, std::vector<float>> encode_deferred(
     const Codec& codec, const std::vector<Stored>& steps) {
   const std::int64_t elements = steps[0].elements();
@@ -122,7 +122,7 @@ TEST_CASE("residuals that are left half done are those of fp32") {
     const auto plain = make_codec_for(algorithm, Isa::kScalar);
     for (const ValueType type : kHalves) {
       for (const std::int64_t elements : kOddLengths) {
-        // The last but one holds a NaN: its step must take its inputs out of the state again.
+        // If not `finite`, the third step has a NaN, and must remove its inputs from the state.
         for (const bool finite : {true, false}) {
           std::vector<Stored> halves, wide;
           for (std::uint32_t step = 0; step < 4; ++step) {
@@ -147,7 +147,7 @@ TEST_CASE("residuals that are left half done are those of fp32") {
 TEST_CASE("halves decode to what fp32 decodes to, rounded once", "[slow]") {
   constexpr std::size_t kPeers = 11;
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
     const auto plain = make_codec_for(row.name, Isa::kScalar);
     for (const std::int64_t elements : kOddLengths) {
       std::vector<std::vector<std::byte>> messages;
@@ -182,14 +182,14 @@ TEST_CASE("halves decode to what fp32 decodes to, rounded once", "[slow]") {
 }
 
 TEST_CASE("a sum in halves is rounded at its end alone") {
-  // bf16 has 8 significant bits: 1 + 2^-9 is 1, but 1 + 16 * 2^-9 = 1.03125 is a bf16.
+  // bf16 has 8 significant bits: 1 + 2^-9 rounds to 1, but 1 + 16 * 2^-9 = 1.03125 is exact.
   const auto fine = make_codec("tbq(tau=0.001953125)");
   const auto small = encode(*fine, {1}, 1, nullptr, {});
   const Stored one = stored(ValueType::kBfloat16, {1});
   CHECK(loaded(decode_add(*fine, {small}, one, 1, 1)) == std::vector<float>{1});
   const std::vector<std::vector<std::byte>> many(16, small);
   CHECK(loaded(decode_add(*fine, many, one, 1, 1)) == std::vector<float>{1.03125f});
-  // 65504 is fp16's largest: twice that is infinity, but half of twice that is itself.
+  // 65504 is fp16's largest number. Twice that becomes infinity; divided by 2, it is 65504 again.
   const auto large = make_codec("tbq(tau=65504)");
   const auto largest = encode(*large, {1e9f}, 1, nullptr, {});
   const Stored x = stored(ValueType::kFloat16, {65504});
@@ -203,8 +203,8 @@ TEST_CASE("a sum in halves is rounded at its end alone") {
 TEST_CASE("special numbers in halves behave as in fp32", "[slow]") {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
-    if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
+    if (row.additive) continue;  // no encode(); see lowrank_test.cpp
+    if (row.lossless) continue;  // no reference; see lossless_test.cpp
     const auto plain = make_codec_for(row.name, Isa::kScalar);
     const int arrays = plain->traits().state_arrays;
     for (const ValueType type : kHalves) {

@@ -1,4 +1,4 @@
-"""The bundle that cpack makes, in a root file system that holds nothing else but a static busybox.
+"""Tests of the bundle that cpack makes, in a root file system that otherwise holds only a static busybox.
 
 Usage: bundle_test.py FOLDER_OF_TOOLS BUILD_FOLDER CPACK
 """
@@ -16,15 +16,15 @@ from processes import LaunchTest, require_programs, without_launchers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPU_CHECK = ROOT / "scripts/gpu_check.sh"
-#: In namespaces of its own, as root of them: mounts that nobody else sees and that end with the last process.
+#: Runs a command in namespaces, as their root. Its mounts are visible only there, and end with the last process.
 ENTER = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec"]
 IN_ROOT = 'mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"; root=$1; shift; exec chroot "$root" "$@"'
-#: What belongs to the machine and to no bundle.
+#: Files that belong to the machine and must not be in a bundle.
 DRIVERS = ("libcuda.", "libnccl.", "libnvidia-")
 
 
 def make_root(folder: pathlib.Path) -> None:
-    """A root file system of busybox alone; no C library, no loader."""
+    """Makes a root file system with busybox only: no C library, no loader."""
     for name in ("bin", "dev", "proc", "tmp", "opt"):
         (folder / name).mkdir()
     busybox = pathlib.Path(shutil.which("busybox"))
@@ -57,7 +57,7 @@ class BundleTest(unittest.TestCase):
         cls.bundle, = (cls.root / "opt").iterdir()
 
     def in_root(self, *command: str, timeout_s: float = 300) -> subprocess.CompletedProcess:
-        """Runs a command in the root file system, in /tmp; folders are named as they are seen from inside."""
+        """Runs a command in the root file system, in /tmp. Names of folders are as seen from inside."""
         shell = ["/bin/sh", "-c", 'cd /tmp && exec "$@"', "sh", *command]
         return subprocess.run([*ENTER, IN_ROOT, "sh", str(self.root), *shell], env={"PATH": "/bin:/usr/bin:/usr/sbin:/sbin"},
                               capture_output=True, text=True, check=False, timeout=timeout_s)
@@ -81,7 +81,7 @@ class BundleTest(unittest.TestCase):
         table = re.search(r"^steps=\((.*?)^\)", GPU_CHECK.read_text(), re.DOTALL | re.MULTILINE)[1]
         needs = {program for row in table.split("\n") if row.strip() for program in row.split("|")[2].split()}
         self.assertIn("bench_replay", needs)
-        for program in needs - {"compute-sanitizer", "ncu", "python3"}:  # which the machine must have
+        for program in needs - {"compute-sanitizer", "ncu", "python3"}:  # the machine must have those
             self.assertTrue((self.bundle / "bin" / program).exists(), program)
 
     def test_tests_run_with_nothing_installed(self):
@@ -106,7 +106,7 @@ class BundleTest(unittest.TestCase):
         for name in ("kernels/algorithms/OnebitEncode.pse", "kernels/algorithms/OnebitDecode.pse",
                      "tests/kernels/data/Spread.pse"):
             self.assertTrue((share / name).exists(), name)
-        # Of this source tree they know nothing.
+        # The program must not contain paths of this source tree.
         program = (self.bundle / "libexec/hipress/test_kernels").read_bytes()
         for name in ("kernels/algorithms", "tests/kernels/data"):
             self.assertNotIn(f"{ROOT}/{name}".encode(), program)
@@ -115,7 +115,7 @@ class BundleTest(unittest.TestCase):
         done = self.in_root(self.tool("hipress-demo"), timeout_s=3000)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         print(done.stdout, file=sys.stderr)
-        self.assertEqual(done.stdout.count("verified: yes"), 8)  # two topologies, four plans
+        self.assertEqual(done.stdout.count("verified: yes"), 8)  # two topologies with four plans each
         self.assertTrue((self.root / "tmp/hipress-demo.out/profile.yaml").exists())
 
     def test_processes_meet_with_nothing_installed(self):
@@ -145,8 +145,8 @@ class BundleTest(unittest.TestCase):
         self.assertIn(f"{self.bundle}/lib/hipress", last)
 
     def test_what_a_program_of_the_machine_loads_fits_debian_12_and_ubuntu_22_04(self):
-        """libhipress.so and what lies beside it, which find nothing by paths of the machine that built them."""
-        newest = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30)}  # of Ubuntu 22.04, the older of the two
+        """Checks libhipress.so and the libraries beside it. They must not contain search paths of the machine that built them."""
+        newest = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30)}  # Ubuntu 22.04's, the older of the two
         libraries = [path for path in (self.bundle / "lib/hipress").iterdir() if path.is_file() and not path.is_symlink()]
         self.assertTrue(any(path.name.startswith("libhipress.so") for path in libraries))
         for library in libraries:

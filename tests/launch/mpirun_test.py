@@ -1,4 +1,4 @@
-"""hipress-exec under Open MPI's mpirun, which starts the ranks and is not used for anything else.
+"""Tests of hipress-exec under Open MPI's mpirun, which only starts the ranks.
 
 Usage: mpirun_test.py FOLDER_OF_TOOLS
 """
@@ -10,7 +10,7 @@ import unittest
 
 from processes import RANKS, LaunchTest, require_programs, without_launchers
 
-#: mpirun refuses to run as root without them.
+#: Without these, mpirun refuses to run as root.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 

@@ -1,4 +1,4 @@
-"""What the tests of launchers share: a small job of hipress-exec, and how to tell that it went well."""
+"""Parts that the tests of launchers share: a small job of hipress-exec, and a check of its result."""
 
 import json
 import os
@@ -8,13 +8,13 @@ import socket
 import tempfile
 import unittest
 
-#: Sizes that no partition divides evenly.
+#: Sizes that no number of partitions divides evenly.
 GRADIENTS = "a,100003\nb,31\nc,4096\n"
 RANKS = 4
 
 
 def require_programs(*names: str) -> None:
-    """A machine without them fails the test and says what to do: these tests run where they were asked for."""
+    """Raises an error with a remedy if a program is missing. The tests are not skipped then, since they run only on request."""
     missing = [name for name in names if not shutil.which(name)]
     if missing:
         raise RuntimeError(f"{', '.join(missing)} not found; scripts/setup.sh installs what these tests need")
@@ -27,13 +27,13 @@ def free_port() -> int:
 
 
 def without_launchers() -> dict[str, str]:
-    """This environment without what a launcher around the tests may have set."""
+    """Returns this environment without variables that a launcher of the tests may have set."""
     return {name: value for name, value in os.environ.items()
             if not name.startswith(("SLURM_", "OMPI_", "PMIX_")) and name not in {"RANK", "WORLD_SIZE", "LOCAL_RANK"}}
 
 
 class LaunchTest(unittest.TestCase):
-    """A folder of its own with a small model, and the tools in `tools`."""
+    """A test with a folder that holds a small model, and with the tools in `tools`."""
 
     tools: pathlib.Path
 
@@ -45,11 +45,11 @@ class LaunchTest(unittest.TestCase):
         self.model.write_text(GRADIENTS)
 
     def exec_command(self, *more: str, rendezvous: str | None = None) -> list[str]:
-        """hipress-exec on the small model; the number of ranks is the launcher's."""
+        """Command line of hipress-exec for the small model. The launcher determines the number of ranks."""
         return [str(self.tools / "hipress-exec"), "--input", str(self.model), "--plan", "all", "--topology", "ring",
                 "--rendezvous", rendezvous or f"file://{self.folder}", "--json", *more]
 
     def assert_verified(self, stdout: str, ranks: int = RANKS):
-        """`stdout` of all ranks together is one report, of so many ranks, verified."""
+        """Requires that `stdout`, which all ranks share, is a single report of that many ranks, and verified."""
         report = json.loads(stdout)
         self.assertEqual((report["ranks"], report["verified"]), (ranks, True))

@@ -1,4 +1,4 @@
-"""Ranks that meet in a real Redis, started with plain environment variables.
+"""Tests of ranks that meet in a real Redis, and get their numbers from environment variables.
 
 Usage: redis_test.py FOLDER_OF_TOOLS
 """
@@ -15,13 +15,13 @@ import unittest
 from processes import RANKS, LaunchTest, free_port, require_programs, without_launchers
 
 START_S = 30
-#: What a rank may take beyond its timeout before it is too late: it takes milliseconds, but machines are busy.
+#: Time beyond its timeout after which a rank is too late. It needs milliseconds, but machines may be busy.
 MARGIN_S = 30
 
 
 class Redis:
-    """A redis-server on a loopback port of its own that keeps nothing on disk; ends with its block. `more` are options
-    of its own."""
+    """A redis-server on a free loopback port that keeps nothing on disk. It ends with its `with` block. `more` are further options.
+    """
 
     def __init__(self, folder: pathlib.Path, *more: str):
         self.port = free_port()
@@ -30,7 +30,7 @@ class Redis:
         self.more = more
 
     def __enter__(self) -> "Redis":
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that blocks end
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `with` blocks end
         self.server = subprocess.Popen(
             ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--appendonly", "no",
              "--dir", str(self.folder), "--logfile", str(self.folder / "redis.log"), *self.more])
@@ -78,7 +78,7 @@ class RedisJobs(LaunchTest):
                                 stderr=subprocess.PIPE)
 
     def finish(self, processes: list[subprocess.Popen]) -> list[tuple[int, str, str]]:
-        """(exit status, stdout, stderr) of each."""
+        """Returns (exit status, stdout, stderr) of each process."""
         outputs = [process.communicate(timeout=100) for process in processes]
         return [(process.returncode, *output) for process, output in zip(processes, outputs)]
 
@@ -144,7 +144,7 @@ class RedisTest(RedisJobs):
 
     def test_a_redis_that_is_stopped_ends_ranks_that_wait_for_others(self):
         rank = self.start(0, 2, "--timeout", "20")
-        while self.redis.ask(b"DBSIZE") == b":0":  # its card is not there yet
+        while self.redis.ask(b"DBSIZE") == b":0":  # the rank has not written its card yet
             self.assertIsNone(rank.poll())
             time.sleep(0.01)
         with self.redis.stopped():
@@ -158,7 +158,7 @@ class RedisTest(RedisJobs):
 
 
 class ProtectedRedisTest(RedisJobs):
-    """A Redis with a password, over TCP and over TLS."""
+    """Jobs that meet in a Redis with a password, over TCP and over TLS."""
 
     PASSWORD = "hidden@word"
 

@@ -1,8 +1,8 @@
-"""A real Slurm of one node (munged, slurmctld, slurmd) in a folder of its own, gone when its block ends.
+"""Starts a real Slurm of one node (munged, slurmctld, slurmd) in a folder. It ends with its `with` block.
 
-Ports, key, socket, state and logs are its own; nothing under /etc, /var or /run is read or written. Where the
-kernel allows, isolate() first moves the calling program into namespaces of its own, so that its processes end
-with it even when it is killed, and its network has no neighbours.
+It has its own ports, key, socket, state and logs, and neither reads nor writes under /etc, /var or /run. Where the kernel allows
+it, isolate() first moves the calling program into new namespaces. Its processes then end with it even if it is killed, and its
+network is separate.
 """
 
 import getpass
@@ -19,7 +19,7 @@ import time
 
 from processes import free_port, without_launchers
 
-#: More than the machine may have: ranks may share cores.
+#: Number of CPUs that Slurm believes in. The machine may have fewer: ranks may share cores.
 CPUS = 4
 START_S = 60
 CONFIGURATION = """\
@@ -55,9 +55,9 @@ ISOLATED = "HIPRESS_TEST_ISOLATED"
 
 
 def isolate() -> None:
-    """Starts this program anew in a process and a network namespace; stays as it is where that is not allowed."""
+    """Restarts this program in new process and network namespaces. Does nothing where that is not allowed."""
     if ISOLATED in os.environ:
-        # An address beside loopback: without one, glibc resolves no address at all for Slurm (AI_ADDRCONFIG).
+        # Slurm needs an address besides loopback: without one, glibc resolves no address for it (AI_ADDRCONFIG).
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         subprocess.run(["ip", "address", "add", "192.0.2.1/32", "dev", "lo"], check=True)
         return
@@ -70,7 +70,7 @@ def isolate() -> None:
 
 
 class Slurm:
-    """`with Slurm(folder) as slurm:` starts one in an empty folder and ends it, whatever happens in the block."""
+    """A Slurm that runs while its `with` block does: `with Slurm(folder) as slurm:`. The folder must be empty."""
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
@@ -78,7 +78,7 @@ class Slurm:
         self.daemons: list[subprocess.Popen] = []
 
     def __enter__(self) -> "Slurm":
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that blocks end
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `with` blocks end
         try:
             self.configure()
             self.start("munged", "--foreground", "--socket", self.folder / "munge/socket",
@@ -97,7 +97,7 @@ class Slurm:
         self.stop()
 
     def configure(self) -> None:
-        self.folder.chmod(0o755)  # munge refuses sockets that others could not reach
+        self.folder.chmod(0o755)  # munge refuses a socket that other users could not reach
         for name, mode in {"key": 0o700, "munge": 0o755, "state": 0o700, "spool": 0o755}.items():
             (self.folder / name).mkdir(mode=mode)
         key = self.folder / "key/munge.key"
@@ -128,12 +128,12 @@ class Slurm:
         return asked.stdout.strip() == "idle"
 
     def run(self, *command: object, timeout_s: float = 120, cwd: pathlib.Path | None = None, **variables: str):
-        """A command of a user of this Slurm."""
+        """Runs a command as a user of this Slurm."""
         return subprocess.run(list(map(str, command)), env={**self.environment, **variables}, cwd=cwd, text=True,
                               capture_output=True, check=False, timeout=timeout_s)
 
     def wait_for(self, job: str, timeout_s: float) -> set[str]:
-        """Waits until a job and all tasks of its array have ended; returns the states that they ended in."""
+        """Waits until a job and all tasks of its array have ended. Returns the states in which they ended."""
         end = time.monotonic() + timeout_s
         while self.run("squeue", "--noheader", "--job", job).stdout.strip():
             if time.monotonic() > end:
@@ -146,7 +146,8 @@ class Slurm:
                          for log in sorted(self.folder.glob("*.log")))
 
     def stop(self) -> None:
-        """Ends the jobs, whose processes are no children of the daemons, then the daemons, the last started first."""
+        """Ends the jobs first, since their processes are not children of the daemons. Then ends the daemons, in reverse order of
+        their start."""
         if len(self.daemons) == 3:
             try:
                 self.run("scancel", "--user", getpass.getuser(), timeout_s=10)

@@ -1,4 +1,4 @@
-"""hipress-exec under a real Slurm: by srun, by the batch file of docs/cluster.md, and a sweep as a job array.
+"""Tests of hipress-exec under a real Slurm: by srun, by the batch file of docs/cluster.md, and a sweep as a job array.
 
 Usage: slurm_test.py FOLDER_OF_TOOLS
 """
@@ -26,8 +26,8 @@ class SlurmTest(LaunchTest):
         cls.slurm = cls.enterClassContext(slurm.Slurm(pathlib.Path(folder.name)))
 
     def submit(self, batch_file: str, *options: str, **variables: str) -> tuple[str, set[str]]:
-        """Submits a batch file from this test's folder with the tools on the PATH and waits for its end; returns the
-        job's number and the states that it, or the tasks of its array, ended in."""
+        """Submits a batch file from this test's folder, with the tools on the PATH, and waits for its end. Returns the job's number
+        and the states in which it, or the tasks of its array, ended."""
         path = f"{self.tools}:{os.environ['PATH']}"
         done = self.slurm.run("sbatch", "--parsable", *options, BATCH_FILES / batch_file, cwd=self.folder, PATH=path,
                               **variables)
@@ -50,10 +50,10 @@ class SlurmTest(LaunchTest):
     def test_one_task_is_no_launcher(self):
         done = self.slurm.run("srun", "-n", 1, *self.exec_command("--nnodes", "2"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assert_verified(done.stdout, ranks=2)  # threads, as outside Slurm
+        self.assert_verified(done.stdout, ranks=2)  # ranks are threads, as outside of Slurm
 
     def test_in_a_batch_script_itself_ranks_are_threads(self):
-        for options in ([], ["--ntasks=4"]):  # only with the latter there is SLURM_NTASKS
+        for options in ([], ["--ntasks=4"]):  # only --ntasks sets SLURM_NTASKS
             with self.subTest(options):
                 command = shlex.join(self.exec_command("--nnodes", "2"))
                 done = self.slurm.run("sbatch", "--parsable", *options, "--output", "wrap.log", "--wrap",
@@ -64,7 +64,7 @@ class SlurmTest(LaunchTest):
                 self.assert_verified((self.folder / "wrap.log").read_text(), ranks=2)
 
     def test_profile_plan_exec_as_a_batch_job(self):
-        # As docs/cluster.md submits it, with a number that is nobody's default.
+        # Submitted as docs/cluster.md does, with a number of ranks that is no program's default.
         cluster = self.folder / "cluster.yaml"
         cluster.write_text("nodes: 3\nnodes_per_host: 1\nrack: {hosts: 1}\n")
         job, states = self.submit("plan_and_run.sbatch", "--nodes=1", "--ntasks-per-node=3", MODEL=str(self.model),

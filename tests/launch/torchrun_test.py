@@ -1,4 +1,4 @@
-"""hipress-exec under torchrun.
+"""Tests of hipress-exec under torchrun.
 
 Usage: torchrun_test.py FOLDER_OF_TOOLS TORCHRUN
 """
@@ -15,7 +15,7 @@ class TorchrunTest(LaunchTest):
     torchrun: str
 
     def test_four_ranks_verify(self):
-        # Standard output by files: Debian's torchrun (1.13 on Python 3.11) fails where all or none is asked for.
+        # Only standard output goes to files: Debian's torchrun (1.13 on Python 3.11) fails if all outputs or none do.
         done = subprocess.run([self.torchrun, "--no_python", "--nproc_per_node", str(RANKS), "--master_port",
                                str(free_port()), "--redirects", "1", "--tee", "1", "--log_dir", str(self.folder / "log"),
                                *self.exec_command()], env=without_launchers(), capture_output=True, text=True,

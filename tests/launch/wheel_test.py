@@ -1,6 +1,6 @@
-"""The wheel, in a virtual environment of its own: wheel_test.py FOLDER_OF_TOOLS [--wheel FILE] [-v]
+"""Tests of the wheel, in a virtual environment: wheel_test.py FOLDER_OF_TOOLS [--wheel FILE] [-v]
 
-Without a file the wheel is built first, in build/wheel, which takes minutes once."""
+Without a file, the wheel is built in build/wheel first, which takes minutes the first time."""
 
 import json
 import os
@@ -17,7 +17,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 25_000_000
 MOST_INSTALL_S = 20
-#: Of Ubuntu 22.04, and of the name of the wheel.
+#: Versions in Ubuntu 22.04; the wheel's name has that of GLIBC.
 NEWEST = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30)}
 PLATFORM = "manylinux_2_35_x86_64"
 
@@ -45,7 +45,7 @@ class WheelTest(unittest.TestCase):
         cls.package = next(cls.prefix.glob("lib/python*/site-packages/hipress"))
 
     def run_there(self, *command: str) -> subprocess.CompletedProcess:
-        """Runs a command of the environment, which knows neither this tree nor a compiler."""
+        """Runs a command of the environment. It finds neither this source tree nor a compiler."""
         return subprocess.run([self.prefix / "bin" / command[0], *command[1:]], cwd=self.folder, env={"PATH": "/nonexistent"},
                               capture_output=True, text=True, check=False)
 

@@ -20,8 +20,9 @@ struct Published {
   std::int64_t parameters;
 };
 
-/// Counts of Hugging Face's and torchvision's model pages, and of the papers' code. NVIDIA
-/// publishes Transformer-XL's, and MosaicML the smaller MPTs', in millions only: the next table.
+/// Numbers of parameters from Hugging Face's and torchvision's model pages, and from the papers'
+/// code. The next table has numbers that are published in millions only: NVIDIA's of
+/// Transformer-XL, and MosaicML's of the smaller MPTs.
 constexpr Published kPublished[] = {
     {"llama2_7b", 6'738'415'616},     {"llama2_13b", 13'015'864'320},
     {"llama2_70b", 68'976'648'192},   {"llama3_8b", 8'030'261'248},
@@ -52,7 +53,7 @@ constexpr Published kPublished[] = {
     {"sd15_unet", 859'520'964},       {"dlrm_kaggle", 540'201'232 + 475'985},
 };
 
-/// Those whose names a shipped file has: read_model() reads the file.
+/// Architectures with the name of a shipped file, which read_model() reads instead.
 constexpr Published kBesideFiles[] = {{"gpt2", 124'439'808},
                                       {"resnet50", 25'557'032},
                                       {"bert_base", 109'482'240},
@@ -116,14 +117,14 @@ TEST_CASE("an architecture's gradients have unique names, shapes and an order") 
     CHECK(forward_flops(model) > 0);
     CHECK(backward_s(model) == 0);
   }
-  // In the order of backward: what forward uses last is first.
+  // Gradients are in the order of backward: the tensor that forward uses last is first.
   CHECK(read_model("llama3_8b").gradients.front().name == "lm_head.weight");
   CHECK(read_model("llama3_8b").gradients.back().name == "model.embed_tokens.weight");
 }
 
 TEST_CASE("work is that of the published multiplications") {
-  // torchvision's pages: 4.09, 7.8 and 22.75 thousand million multiplications an image; ViT-B/16
-  // 17.56 and ViT-L/16 61.55; EfficientNet's paper 0.39 for B0, and torchvision 37.75 for B7.
+  // Published numbers of multiplications per image, in thousand millions: those of EfficientNet B0
+  // from its paper, all others from torchvision's pages.
   const auto giga_macs = [](const char* name) {
     return forward_flops(named_architecture(name).value()) / 2e9;
   };
@@ -134,8 +135,8 @@ TEST_CASE("work is that of the published multiplications") {
   CHECK(giga_macs("efficientnet_b7") == Approx(37.75).epsilon(0.02));
   CHECK(giga_macs("vit_b_16") == Approx(17.56).epsilon(0.02));
   CHECK(giga_macs("vit_l_16") == Approx(61.55).epsilon(0.02));
-  // A token multiplies with every parameter but the embedding's rows, in Mixtral with 2 experts of
-  // 8: 12.9 thousand million parameters that are active.
+  // A token is multiplied by every parameter except the embedding's. In Mixtral, 2 of 8 experts are
+  // active, which makes 12.9 thousand million active parameters.
   CHECK(giga_macs("llama3_8b") == Approx(8.03 - 0.525).epsilon(0.001));
   CHECK(giga_macs("mixtral_8x7b") == Approx(12.9 - 0.131).epsilon(0.01));
 }

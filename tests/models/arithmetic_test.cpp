@@ -13,7 +13,7 @@ using hipress::tests::complaint;
 
 namespace {
 
-/// One matrix of 10^6 multiplications a token, and nothing else.
+/// A model of one matrix, by which each token takes 10^6 multiplications.
 Model one_matrix() {
   Model model{.name = "one"};
   model.unit = "tokens";
@@ -23,7 +23,7 @@ Model one_matrix() {
   return model;
 }
 
-/// A share of 0.68 of these Tflop/s are 68.
+/// In bf16, matrix products reach a share of 0.68 of the 100 Tflop/s.
 const Rates kRates = {
     .name = "m", .peak = {{"bf16", 100e12}, {"fp32", 10e12}}, .memory_bandwidth = 1e12};
 
@@ -40,16 +40,16 @@ double pass_s(const Job& job, Rates rates = kRates) {
 TEST_CASE("computation is operations over a share of the peak") {
   Model model = one_matrix();
   const auto said = compute({.batch = 1000, .dtype = "bf16"}, kRates, model);
-  // 2 · 10^6 operations of 10^6 tokens over 68 Tflop/s; backward has twice as many.
+  // Each of 10^6 tokens takes 2 · 10^6 operations at 68 Tflop/s. Backward has twice as many.
   const double forward_s = 2e6 * 1e6 / (kPeakShare * 100e12);
   CHECK(model.forward_s == Approx(forward_s));
   CHECK(backward_s(model) == Approx(2 * forward_s));
   CHECK(model.gradients[0].dtype == Dtype::kBfloat16);
   CHECK(model.batch == 1'000'000);
-  // Adam moves 28 bytes of each parameter.
+  // Adam moves 28 bytes per parameter.
   CHECK(model.optimizer_s == Approx(28e6 / (kMemoryShare * 1e12)));
   REQUIRE(said.size() == 1);
-  // 68 % of the peak in both passes: 6 · 10^12 operations.
+  // Both passes together have 6 · 10^12 operations, at 68 % of the peak.
   CHECK_THAT(said[0], Contains("by arithmetic") && Contains("68 % of m's peak in bf16"));
 }
 
@@ -59,7 +59,8 @@ TEST_CASE("throughput is of all GPUs, and utilisation without what is computed a
   model.batch = 3;
   CHECK_FALSE(throughput(model, 8, 1)->mfu.has_value());
   compute({.batch = 1000, .dtype = "bf16", .checkpoint = "full", .micro_steps = 2}, kRates, model);
-  // 6 · 10^12 operations of each of two micro-steps, at 100 Tflop/s: 0.12 s of 0.3.
+  // Each of the two micro-steps has 6 · 10^12 operations. At 100 Tflop/s they take 0.12 s of the
+  // step's 0.3 s.
   const auto found = throughput(model, 8, 0.3);
   CHECK(found->units_per_s == Approx(2 * 8 * 1e6 / 0.3));
   CHECK(found->unit == "tokens");
@@ -77,16 +78,17 @@ TEST_CASE("attention grows with the sequence, and values move through memory") {
   Model model = one_matrix();
   model.gradients[0].work = {.attention = 4000, .values = 5000};
   compute({.batch = 10, .positions = 2000, .dtype = "bf16"}, kRates, model);
-  // 20000 tokens: 4000 · 2000 operations of each at 40 Tflop/s; 5000 values of 2 bytes.
+  // Each of 20000 tokens takes 4000 · 2000 operations at 40 Tflop/s, and moves 5000 values of 2
+  // bytes.
   CHECK(model.forward_s ==
         Approx(2e4 * 4000 * 2000 / 40e12 + 2e4 * 5000 * 2 / (kMemoryShare * 1e12)));
-  CHECK(model.activation_bytes == 2e4 * 5000);  // half of them, 2 bytes each
+  CHECK(model.activation_bytes == 2e4 * 5000);  // half of the values, 2 bytes each
 }
 
 TEST_CASE("what is known better replaces arithmetic") {
-  // 6 · 10^12 operations: at half of 100 Tflop/s 0.12 s.
+  // 6 · 10^12 operations take 0.12 s at half of 100 Tflop/s.
   CHECK(pass_s({.batch = 1000, .dtype = "bf16", .mfu = 0.5}) == Approx(0.12));
-  // 10^6 tokens.
+  // 10^6 tokens at 4 · 10^6 tokens/s.
   CHECK(pass_s({.batch = 1000, .dtype = "bf16", .units_per_s = 4e6}) == Approx(0.25));
 }
 
@@ -97,14 +99,14 @@ TEST_CASE("ranks that wait for each other, DDP's own time and launches take long
   CHECK(pass_s(job, eight) == Approx(pass_s(job) * (1 + 0.025 + 3 * 0.01)));
   Job ddp = job;
   ddp.per_gradient_s = 1e-3;
-  // 10^6 gradients of 2 bytes are read and written twice.
+  // The gradient's 10^6 values of 2 bytes are read and written twice.
   CHECK(pass_s(ddp) == Approx(pass_s(job) + 1e-3 + 4 * 2e6 / (kMemoryShare * 1e12)));
-  // One token takes no time, but the host launches its kernels.
+  // Computing one token takes hardly any time; the host's launches of its kernels take 0.2 ms.
   CHECK(pass_s({.batch = 1, .positions = 1, .dtype = "bf16"}) == Approx(200e-6));
-  // At half of the speed the GPU waits for its host, and ranks wait twice as long for each other.
+  // At half of the speed, the GPU waits for its host, and both percentages are doubled.
   const Job slow = {.batch = 1000, .dtype = "bf16", .mfu = 0.34};
   CHECK(pass_s(slow, eight) == Approx(pass_s(slow) * (1 + 2 * (0.025 + 3 * 0.01))));
-  // A shard of the optimizer's state each.
+  // Each GPU updates its shard of the optimizer's state.
   Model model = one_matrix();
   eight.shards = 8;
   compute(job, eight, model);
@@ -121,7 +123,7 @@ TEST_CASE("models without work have that of their matrices, and named ones their
   Model measured = read_model("resnet50");
   REQUIRE(measured.gradients[0].work == Work());
   CHECK(compute({.batch = 32}, kRates, measured).size() == 1);
-  // 8.2 Gflop an image forward, at 85 % of 10 Tflop/s, and the traffic of its activations.
+  // Forward takes 8.2 Gflop per image at 85 % of 10 Tflop/s, and the traffic of the activations.
   CHECK(measured.forward_s > 32 * 8.18e9 / 8.5e12);
   CHECK(measured.forward_s < 2 * 32 * 8.18e9 / 8.5e12);
 }
@@ -166,7 +168,7 @@ TEST_CASE("options that describe a job name what they lack") {
              Contains("`mfu` and `tokens_per_s` both"));
   CHECK_THAT(refusal({.batch = 1u << 30, .seq = 1u << 30, .rates = kRates}),
              Contains("`batch` must leave a step"));
-  // A time for all passes goes before arithmetic, whose proportions stay.
+  // A given time for all passes overrides the derived one, and keeps its proportions.
   Model model = one_matrix();
   apply({.compute_time = "3s", .batch = 1, .per_gradient = "0us", .rates = kRates}, model);
   CHECK(before_backward_s(model) + backward_s(model) == Approx(3));

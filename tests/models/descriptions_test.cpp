@@ -47,7 +47,7 @@ TEST_CASE("config.json makes the model of its sizes") {
             R"({"model_type": "bert", "hidden_size": 768, "intermediate_size": 3072,
                 "num_hidden_layers": 12, "num_attention_heads": 12, "vocab_size": 30522,
                 "max_position_embeddings": 512})")) == 109'482'240);
-  // Published counts: Qwen3-8B, Whisper large-v3, CLIP ViT-B/32.
+  // Published numbers of parameters of Qwen3-8B, Whisper large-v3 and CLIP ViT-B/32.
   CHECK(total_elements(read(
             R"({"model_type": "qwen3", "hidden_size": 4096, "intermediate_size": 12288,
                 "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
@@ -62,7 +62,7 @@ TEST_CASE("config.json makes the model of its sizes") {
                 "text_config": {"hidden_size": 512, "num_hidden_layers": 12, "vocab_size": 49408},
                 "vision_config": {"hidden_size": 768, "num_hidden_layers": 12, "image_size": 224,
                                   "patch_size": 32}})")) == 151'277'313);
-  // read_model() takes it as it is.
+  // read_model() takes config.json, too.
   CHECK(total_elements(read_model(folder.file("llama.json", kLlama))) == 8'030'261'248);
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("safetensors tell shapes, and an index those of the files beside it") 
   const std::string file = folder.file("one.safetensors", safetensors(kHeader));
   const Model model = read_description(file).value().model;
   REQUIRE(model.gradients.size() == 2);
-  CHECK(model.gradients[1].name == "a.weight");  // the last in backward
+  CHECK(model.gradients[1].name == "a.weight");  // ready last in backward
   CHECK(model.gradients[1].shape == std::vector<std::int64_t>{4, 3});
   const std::string index =
       folder.file("model.safetensors.index.json",

@@ -1,5 +1,5 @@
-// Forms in which people have a model, each as its program writes it: read, or refused with the
-// command that makes one that is.
+// Tests of the forms in which people have models, each file as its program writes it. A form is
+// read, or refused with the command that converts it into a readable one.
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -17,7 +17,7 @@ using hipress::tests::TemporaryFolder;
 
 namespace {
 
-/// A varint, and a field of bytes, in protobuf's wire format.
+/// Encodes a varint in protobuf's wire format. field() encodes a field of bytes.
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7f) | 0x80);
@@ -57,7 +57,7 @@ std::string safetensors() {
   return bytes + header;
 }
 
-/// A zip archive begins with the header of its first entry.
+/// Beginning of a zip archive: the header of its first entry.
 std::string zip_with(const std::string& first) {
   return std::string("PK\x03\x04\x00\x00", 6) + std::string(20, '\0') + first + "more";
 }
@@ -131,8 +131,8 @@ struct Refused {
   const char* what;
   const char* file;
   std::string text;
-  const char* named;    ///< in the refusal
-  const char* command;  ///< a part of it
+  const char* named;    ///< part of the refusal: the form
+  const char* command;  ///< part of the refusal: the command
 };
 
 const std::vector<Refused>& refused_forms() {
@@ -218,7 +218,7 @@ TEST_CASE("folders and names elsewhere are refused with a command, too") {
              Contains("timm.create_model('vit_base_patch16_224')"));
   CHECK_THAT(complaint([] { read_model("nowhere/model.json"); }), !Contains("huggingface"));
   CHECK_THAT(complaint([] { read_model(std::string(5000, 'n')); }), !Contains("timm"));
-  // Statistics of norms are no parameters.
+  // Running statistics of norms do not count as parameters.
   CHECK_THAT(read_description(folder.file("a.safetensors", safetensors())).value().said.back(),
              Contains("1 running statistics"));
 }
@@ -248,7 +248,7 @@ TEST_CASE("ONNX files that lie about their lengths are refused") {
   CHECK_THAT(complained(onnx(initializer("w", {2}) + initializer("w", {2}))), Contains("twice"));
   CHECK_THAT(complained(onnx(field(15, ""))), Contains("sparse"));
   CHECK_THAT(complained(onnx("")), Contains("lists no tensor"));
-  // Dimensions may be packed.
+  // Dimensions may be packed into one field.
   const std::string packed =
       field(5, field(1, varint(4) + varint(3)) + number(2, 10) + field(8, "w"));
   CHECK(total_elements(read_description(folder.file("a.onnx", onnx(packed))).value().model) == 12);

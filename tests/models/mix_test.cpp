@@ -27,7 +27,7 @@ TEST_CASE("a model's mix is read by class, and what is not there has no share") 
   const auto mix = with_line("mix: {norm: 0.05, gemm: 0.7, elementwise: 0.25}").mix;
   REQUIRE(mix.has_value());
   CHECK(*mix == Mix{0.7, 0, 0.25, 0, 0.05});
-  // Three thirds, as written with seven digits, add up to 0.9999999.
+  // Three thirds with seven digits each add up to 0.9999999, which is within the tolerance.
   CHECK(with_line("mix: {gemm: 0.3333333, norm: 0.3333333, reduction: 0.3333333}").mix);
 }
 
@@ -56,9 +56,9 @@ TEST_CASE("the assumed mix adds up to 1, and is written as it is read") {
 }
 
 TEST_CASE("rounded shares add up to 1") {
-  // 333.33 thousandths each: two rounded down, and one gets what is missing.
+  // Each share is 333.33 thousandths. Two are rounded down, and the first gets the missing unit.
   CHECK(rounded({1.0 / 3, 1.0 / 3, 1.0 / 3, 0, 0}, 3) == Mix{0.334, 0.333, 0.333, 0, 0});
-  // Of 0.6666, 0.3333 and 0.0001 the first loses 0.6 of a unit, the second 0.3.
+  // Rounded down, 0.6666 loses 0.6 of a unit and 0.3333 loses 0.3, so 0.6666 gets the missing one.
   CHECK(rounded({0.6666, 0.3333, 0, 0, 0.0001}, 3) == Mix{0.667, 0.333, 0, 0, 0});
   CHECK(rounded({1, 0, 0, 0, 0}, 3) == Mix{1, 0, 0, 0, 0});
 }

@@ -49,7 +49,7 @@ TEST_CASE("SeCoPa's own input, which ends without a newline") {
   const Model model = read_model(HIPRESS_SOURCE_DIR "/examples/vgg19_gradients.txt");
   REQUIRE(model.gradients.size() == 38);
   CHECK(model.gradients.front().name == "vgg0_conv0_weight");
-  CHECK(model.gradients.front().elements == 3 * 3 * 3 * 64);  // 3 x 3 from 3 to 64 channels
+  CHECK(model.gradients.front().elements == 3 * 3 * 3 * 64);  // a kernel of 3 x 3, 3 to 64 channels
   CHECK(model.gradients.back().name == "vgg0_dense2_bias");
   CHECK(model.gradients.back().elements == 1000);
 }
@@ -307,7 +307,7 @@ TEST_CASE("bad shapes in a CSV are refused with file, line and gradient") {
   CHECK(refusal("4", "4x") == dimension + "a positive integer, got ''");
   CHECK(refusal("4", "281474976710657") ==  // 2^48 + 1
         dimension + "at most 281474976710656, got '281474976710657'");
-  // 2^32 * 2^32 = 2^64, which 64 bits would take for 0.
+  // 2^32 * 2^32 = 2^64 is 0 in 64 bits.
   CHECK(refusal("4", "4294967296x4294967296") ==
         "x.csv:2: gradient 'fc': shape 4294967296x4294967296 has more than 2^48 elements; give "
         "smaller dimensions");
@@ -424,7 +424,7 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
       CAPTURE(bad);
       CHECK_THAT(complaint_of(bad), Catch::StartsWith("x.yaml:3: micro_steps"));
     }
-    // 1 ms + 2 ms each, but the last backward: 1 000 000 000 ms are allowed.
+    // Each micro-step takes 1 ms + 2 ms, without the last backward; 10^6 s are allowed.
     CHECK_THAT(complaint_of("333333335"),
                Catch::StartsWith("x.yaml:3: micro_steps: with 333333335, a step computes for ") &&
                    Catch::EndsWith("before its last backward, and at most 1e+06s are possible"));
@@ -482,9 +482,9 @@ TEST_CASE("what computation keeps busy of its host's cores") {
     CHECK(model.forward_cores == 1.5);
     CHECK(model.optimizer_cores == 1);
     CHECK(model.memory_traffic == 3e9);
-    CHECK(model.gradients[0].cores == 1.5);  // 3 s of cores in the 2 s until the bucket is full
+    CHECK(model.gradients[0].cores == 1.5);  // 3 core-seconds in the 2 s until the bucket is full
     CHECK(model.gradients[1].cores == 1.5);
-    CHECK(model.gradients[2].cores == 4);  // 9 s in 2 s
+    CHECK(model.gradients[2].cores == 4);  // 9 core-seconds in 2 s, limited to 4 threads
     CHECK(before_backward_cores(model) == (2 * 1.5 + 1) / 3);
     CHECK(backward_cores(model) == (2 * 1.5 + 2 * 4) / 4);
   }
@@ -510,10 +510,10 @@ TEST_CASE("what computation keeps busy of its host's cores") {
     const Model model = read_content(
         "m.yaml",
         "name: m\nthreads: 2\noptimizer: 1s\nhook: {backward: 4s, after: 1s}\n" + gradients);
-    CHECK(model.gradients[0].ready_s == 4);  // 2 s, and half of the bytes
+    CHECK(model.gradients[0].ready_s == 4);  // 2 s, and half of 4 s for half of the bytes
     CHECK(model.gradients[1].ready_s == 4);
     CHECK(model.gradients[2].ready_s == 8);
-    CHECK(model.gradients[0].cores == (3 + 2) / 4.0);  // one thread copies
+    CHECK(model.gradients[0].cores == (3 + 2) / 4.0);  // one thread copies for 2 s
     CHECK(model.gradients[2].cores == (2 * 2 + 2) / 4.0);
     CHECK(model.optimizer_s == 2);
     CHECK(model.optimizer_cores == 1.5);

@@ -15,12 +15,12 @@ namespace {
 
 constexpr double kMiB = 1024 * 1024;
 
-/// What is known of a model from elsewhere: facts that its file must agree with.
+/// Published and measured facts of a model, with which its file must agree.
 struct Expected {
   std::string name;
   std::size_t gradients;
-  double fp32_mib;     ///< of all gradients
-  double largest_mib;  ///< of the largest
+  double fp32_mib;     ///< of all gradients together
+  double largest_mib;  ///< of the largest gradient
   double backward_us;  ///< as measured, or derived from measurements
 };
 
@@ -34,7 +34,7 @@ const std::vector<Expected> kExpected = {
 
 double mib(std::int64_t elements) { return static_cast<double>(elements) * 4 / kMiB; }
 
-/// Microseconds that each gradient took after the one before it, by name.
+/// Time in microseconds between each gradient's ready time and the previous one's, by name.
 std::map<std::string, double> intervals_us(const Model& model) {
   std::map<std::string, double> intervals;
   double before = 0;
@@ -141,14 +141,16 @@ TEST_CASE("VGG19's times are VGG16's and those of three convolutions more") {
   const Model vgg19 = read_model("vgg19");
   auto measured = intervals_us(vgg16);
   auto derived = intervals_us(vgg19);
-  // One inner convolution more in stages 3, 4 and 5, where VGG16's are features.12, .19 and .26.
+  // VGG19 has one more inner convolution in stages 3, 4 and 5. Those of VGG16 are features.12, .19
+  // and .26.
   double more_us = 0;
   for (const char* layer : {"features.12", "features.19", "features.26"}) {
     more_us += measured[std::string(layer) + ".bias"] + measured[std::string(layer) + ".weight"];
   }
   CHECK(backward_s(vgg19) * 1e6 ==
         Approx(backward_s(vgg16) * 1e6 + more_us).margin(0.1).epsilon(0));
-  // The first dense layer is the same in both; conv10 and conv9 are inner layers of stage 4.
+  // The first dense layer is the same in both models. VGG19's conv10 is an inner layer of stage 4,
+  // as features.19 of VGG16 is.
   CHECK(derived["vgg0_dense0_weight"] == Approx(measured["classifier.0.weight"]).margin(0.1));
   CHECK(derived["vgg0_conv10_weight"] == Approx(measured["features.19.weight"]).margin(0.1));
   CHECK(derived["vgg0_conv9_weight"] == Approx(measured["features.19.weight"]).margin(0.1));
@@ -156,7 +158,8 @@ TEST_CASE("VGG19's times are VGG16's and those of three convolutions more") {
 
 TEST_CASE("the Transformer's times follow its FLOPs and the published speed") {
   const Model model = read_model("transformer");
-  // 139131 tokens/s on 8 V100; forward and backward of 2048 tokens together.
+  // The published speed is 139131 tokens/s on 8 V100. Forward and backward are those of 2048
+  // tokens.
   CHECK(model.forward_s + backward_s(model) == Approx(2048 / (139131.0 / 8)).epsilon(1e-4));
   // A feed-forward matrix (512 x 2048) has 4 times the FLOPs of an attention matrix (512 x 512).
   auto took = intervals_us(model);

@@ -10,7 +10,7 @@ using hipress::tests::complaint;
 
 namespace {
 
-/// Elements 1 and 3, as in a YAML.
+/// A model of two gradients, of 1 and 3 elements, in the order of backward.
 Model untimed() {
   Model model;
   model.gradients = {{.name = "a", .elements = 1}, {.name = "b", .elements = 3}};
@@ -36,7 +36,7 @@ TEST_CASE("without options, a model keeps its times") {
 TEST_CASE("backward is spread by elements, after a third for forward") {
   Model model = untimed();
   const auto diagnostics = apply({.compute_time = "120ms"}, model);
-  // 40 ms forward; of 80 ms the first takes 1/4.
+  // Forward takes 40 ms; of backward's 80 ms the first gradient takes 1/4.
   CHECK(model.forward_s == Approx(40e-3));
   CHECK(model.gradients[0].ready_s == Approx(20e-3));
   CHECK(model.gradients[1].ready_s == Approx(80e-3));
@@ -53,7 +53,7 @@ TEST_CASE("gradients listed as parameters are ready from the last to the first")
   Model model = untimed();
   model.in_backward_order = false;
   const auto diagnostics = apply({.compute_time = "120ms", .forward = "20ms"}, model);
-  // Of 100 ms the last takes 3/4, then the first the rest.
+  // Of backward's 100 ms the last gradient takes 3/4, then the first one the rest.
   CHECK(model.forward_s == Approx(20e-3));
   CHECK(model.gradients[1].ready_s == Approx(75e-3));
   CHECK(model.gradients[0].ready_s == Approx(100e-3));
@@ -73,7 +73,7 @@ TEST_CASE("FLOPs go before elements, if all gradients say them") {
   Model model = untimed();
   model.gradients[0].flops = 9e9;
   apply({.compute_time = "100ms", .forward = "0ms"}, model);
-  CHECK(model.gradients[0].ready_s == Approx(25e-3));  // 1 of 4 elements
+  CHECK(model.gradients[0].ready_s == Approx(25e-3));  // by elements: one lacks FLOPs
   model = untimed();
   model.gradients[0].flops = 9e9;
   model.gradients[1].flops = 1e9;
@@ -85,7 +85,7 @@ TEST_CASE("FLOPs go before elements, if all gradients say them") {
 TEST_CASE("ready times that a model has keep their proportions") {
   Model model = timed();
   SECTION("with its forward") {
-    model.forward_s = 20e-3;  // of 60 ms, which become 30 ms
+    model.forward_s = 20e-3;  // of 60 ms in total, which become 30 ms
     const auto diagnostics = apply({.compute_time = "30ms"}, model);
     CHECK(model.forward_s == Approx(10e-3));
     CHECK(model.gradients[0].ready_s == Approx(10e-3));

@@ -12,7 +12,7 @@ using hipress::tests::complaint;
 
 namespace {
 
-/// A transformer of two blocks: 10 elements of embeddings, 8 + 4 a block, 3 behind them.
+/// A transformer with 10 elements of embeddings, two blocks of 8 + 4, and a last matrix of 3.
 Model transformer() {
   Model model;
   model.gradients = {{.name = "lm_head.weight", .elements = 3, .layer = "what a file said"}};
@@ -80,12 +80,12 @@ TEST_CASE("a pattern is of modules, and names some") {
 }
 
 TEST_CASE("a size wraps modules from the inside out, as FSDP1 does") {
-  // 8 for mlp; attn's 4 are too few, and so are what block and list have besides.
+  // mlp has 8 elements. The 4 of attn are too few, and so is the rest of a block or list.
   CHECK(layers("5") == Names{"(root)", "h.1.mlp", "(root)", "h.0.mlp", "(root)", "wte"});
-  // c_attn and mlp, and no block around them, which would have nothing of its own.
+  // c_attn and mlp are wrapped. The block around them is not: nothing else is left in it.
   CHECK(layers("4") ==
         Names{"(root)", "h.1.mlp", "h.1.attn.c_attn", "h.0.mlp", "h.0.attn.c_attn", "wte"});
-  // A block has 12. Their list has 24, but is none to be wrapped.
+  // A block has 12 elements. The list of blocks has 24, but lists are never wrapped.
   CHECK(layers("12") == Names{"(root)", "h.1", "h.1", "h.0", "h.0", "(root)"});
   CHECK(layers("0.012k") == layers("12"));
   CHECK(layers("1e1") == Names{"(root)", "h.1", "h.1", "h.0", "h.0", "wte"});

@@ -1,7 +1,7 @@
-"""Binary interface of libhipress.so beside that of the release: abi_test.py LIBRARY [--write] [-v]
+"""Compares the binary interface of libhipress.so with the release's: abi_test.py LIBRARY [--write] [-v]
 
-hipress.abi is abidw's dump of a library that has the functions of hipress.h and does nothing. What only adds may be
-written by --write; what changes a function or structure needs another soname first."""
+hipress.abi is abidw's dump of a library that has the functions of hipress.h and does nothing. --write may write it after additions.
+A change of a function or structure needs a new soname first."""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ def prototypes(header: str) -> list[str]:
 
 
 def built(header: str, folder: pathlib.Path) -> pathlib.Path:
-    """Library with the functions of a header."""
+    """Builds a library with the functions of a header."""
     (folder / "hipress.h").write_text(header)
     (folder / "functions.c").write_text('#include "hipress.h"\n' + "".join(f"{one} {{ __builtin_trap(); }}\n" for one in
                                                                            prototypes(header)))
@@ -42,7 +42,7 @@ class AbiTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def compared(self, header: str) -> tuple[int, str]:
-        """Status and report of abidiff on the release and a header."""
+        """Returns the status and the report of abidiff for the release and a header."""
         done = subprocess.run(["abidiff", "--no-show-locs", KEPT, built(header, self.folder)], capture_output=True, text=True,
                               check=False)
         return done.returncode, done.stdout + done.stderr

@@ -1,6 +1,6 @@
-# cmake -DBUILD_DIR=… -DCONSUMER_DIR=… -DWORK_DIR=… -DCXX_COMPILER=… -DCXX_FLAGS=… -DBUILD_TYPE=… -P …
+# Usage: cmake -DBUILD_DIR=… -DCONSUMER_DIR=… -DWORK_DIR=… -DCXX_COMPILER=… -DCXX_FLAGS=… -DBUILD_TYPE=… -P …
 
-# run(NAME command…): what the command prints, in the variable NAME; its failure is the test's.
+# run(NAME command…) sets NAME to the output of a command. If the command fails, so does the test.
 function(run name)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   if(NOT status EQUAL 0)
@@ -10,7 +10,7 @@ function(run name)
   set(${name} "${output}" PARENT_SCOPE)
 endfunction()
 
-# The C compiler of the same family: sanitizers come in pairs.
+# The C compiler must be of the same family, since the sanitizers of C and C++ must match.
 string(REGEX REPLACE "clang\\+\\+" "clang" c_compiler "${CXX_COMPILER}")
 string(REGEX REPLACE "g\\+\\+" "gcc" c_compiler "${c_compiler}")
 string(REGEX REPLACE "/c\\+\\+$" "/cc" c_compiler "${c_compiler}")
@@ -33,7 +33,7 @@ if(NOT printed STREQUAL "38 gradients: compress\n")
   message(FATAL_ERROR "plan printed '${printed}'")
 endif()
 
-# Libraries know no command line.
+# Headers of the libraries must not include those of command lines.
 file(GLOB_RECURSE headers ${WORK_DIR}/prefix/include/*.hpp)
 foreach(header ${headers})
   file(STRINGS ${header} found REGEX "#include <(CLI|spdlog)/")
@@ -42,7 +42,7 @@ foreach(header ${headers})
   endif()
 endforeach()
 
-# Programs that synchronise with the installed runtime: C++ against its libraries, C against libhipress.so.
+# Programs that synchronise with the installed runtime: the C++ one uses its libraries, the C one libhipress.so.
 foreach(case "synchronise;the reference's bits" "synchronise;kill;every wait named rank 2" "average;averaged")
   list(POP_FRONT case program)
   list(POP_BACK case expected)
@@ -52,7 +52,7 @@ foreach(case "synchronise;the reference's bits" "synchronise;kill;every wait nam
   endif()
 endforeach()
 
-# The program of docs/c-api.md, built as the page says.
+# The program of docs/c-api.md is built as the page says.
 file(READ ${CMAKE_CURRENT_LIST_DIR}/../../docs/c-api.md page)
 string(REGEX REPLACE "^.*```c\n" "" page "${page}")
 string(FIND "${page}" "\n```" end)
@@ -77,14 +77,14 @@ if(NOT printed STREQUAL "2\n2\n")
   message(FATAL_ERROR "the program of docs/c-api.md printed '${printed}'")
 endif()
 
-# An installed compiler has its wrappers, and what they include, beside it.
+# An installed compiler finds its wrappers, and the files that they include.
 foreach(file kernels/compll/wrappers/pytorch.cpp kernels/export/operator.hpp)
   if(NOT EXISTS ${WORK_DIR}/prefix/share/hipress/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()
 endforeach()
 
-# An installed tool finds the models that were installed with it.
+# An installed tool finds the installed models.
 run(printed ${WORK_DIR}/prefix/bin/hipress-plan --input vgg19 --topology PS --nnodes 4
   --output ${WORK_DIR}/SeCoPaPlan.txt)
 file(STRINGS ${WORK_DIR}/SeCoPaPlan.txt lines)

@@ -37,9 +37,10 @@ TEST_CASE("blocks of 8 bits are finer than codes of a slice, and coarser than ha
 TEST_CASE("a program's place is that of another algorithm or a number") {
   const AccuracyOrder order = parse_accuracy({"tern.pse=terngrad", "fine.pse(b=8)=1", "onebit=4"});
   CHECK(order.coarseness("tern.pse") == 3);
-  CHECK(order.coarseness("tern.pse(b=4)") == 3);  // whatever its parameters
+  // An entry without parameters counts for all parameters.
+  CHECK(order.coarseness("tern.pse(b=4)") == 3);
   CHECK(order.coarseness("fine.pse(b=8)") == 1);
-  CHECK(order.coarseness("fine.pse") == 5);  // other parameters
+  CHECK(order.coarseness("fine.pse") == 5);  // an entry with parameters counts only for these
   CHECK(order.coarseness("onebit") == 4);
   CHECK_FALSE(order.is_assumed("tern.pse"));
   const std::vector<std::string> all = {"tern.pse", "onebit", "fine.pse(b=8)", "fp16"};

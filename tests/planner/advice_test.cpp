@@ -20,7 +20,7 @@ namespace {
 using Catch::Contains;
 using tests::TemporaryFolder;
 
-/// On machines with costs, and the same plan every time.
+/// Request with counted evaluations, so that every search gives the same plan.
 Request counted(const std::string& topology) {
   Request request;
   request.input = "vgg19";
@@ -70,7 +70,7 @@ TEST_CASE("what a request simulates ends after two budgets, or five seconds afte
     return PreparedRequest(request, PlanForm::kText).machines->budget->left_s();
   };
   CHECK(left_s(1000) <= 2000);
-  CHECK(left_s(1000) > 1000);  // unless it takes 1000 s to read the request
+  CHECK(left_s(1000) > 1000);  // fails only if reading the request takes 1000 s
   CHECK(left_s(0.5) <= 5.5);
   request.budget_s = std::nullopt;
   CHECK(PreparedRequest(request, PlanForm::kText).machines->budget->left_s() <= 7);
@@ -84,7 +84,7 @@ TEST_CASE("passes wait for no interval that begins above the plan's") {
   REQUIRE(comparison.planned_s);
   const TimedPlan plan = {found.plan, found.transfer_order, *comparison.planned_s};
   const double upper_s = *upper_end_s(problem, plan);
-  // Each of the three passes for accuracy may take the upper end further by the tolerance.
+  // Each of the three passes for accuracy may raise the upper end by the tolerance.
   const double limit_s = upper_s * std::pow(1 + problem.tolerance, 3);
   add_responses_of_rivals(problem, problem, plan, comparison);
   int simulated = 0, left_out = 0;
@@ -158,7 +158,8 @@ TEST_CASE("a plan that is given is looked at in the order that is asked for") {
     const PreparedRequest prepared(request, PlanForm::kYaml);
     return advise(prepared).found.transfer_order;
   };
-  CHECK(order_of() == sim::TransferOrder::kReady);  // as it was not asked for
+  // The order of a request counts only if it was given.
+  CHECK(order_of() == sim::TransferOrder::kReady);
   request.transfer_order_given = true;
   CHECK(order_of() == sim::TransferOrder::kNeed);
 }

@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint32_t kNodes = 4;
 constexpr double kOverhead = 10e-6;
 constexpr double kBandwidth = 1e9;
-constexpr double kCodec = 100e-6;  // each encode, decode and decode-and-add
+constexpr double kCodec = 100e-6;  // time of each encode, decode and decode-and-add
 
-/// Codec steps that cost the same for every size, free merges, and a link without latency.
+/// Profile with the same codec time for every size, free merges, and a link without latency.
 costs::Profile simple_profile() {
   costs::Profile profile;
   const costs::Curve codec = {{{0, kCodec, 0}}, 0};
@@ -27,7 +27,7 @@ costs::Profile simple_profile() {
   return profile;
 }
 
-/// Machines of kNodes nodes with the simple profile, and the problem of a model on them.
+/// Machines of kNodes nodes with the simple profile, and planning problems on them.
 struct SimpleMachines {
   costs::Profile profile = simple_profile();
   Machines machines = {profile, costs::cluster_from_profile(profile, kNodes), sim::Network::kPort};
@@ -57,20 +57,19 @@ TEST_CASE("baselines are simulated as the plans that they stand for") {
   const auto times = times_of(elements);
   const auto averaging = std::ranges::count_if(
       all_baselines(), [](const BaselineRow& row) { return row.is_for(JobKind::kAveraging); });
-  REQUIRE(times.size() == std::size_t(averaging) - 1);  // without ddp_powersgd's costs
-  // Raw ring, K = N: 2(N−1)·(α + S/(N·B)).
+  REQUIRE(times.size() == std::size_t(averaging) - 1);  // ddp_powersgd has no costs
+  // Raw ring with K = N: 2(N−1)·(α + S/(N·B)).
   const double none = 2 * (kNodes - 1) * (kOverhead + 4.0 * elements / kNodes / kBandwidth);
   CHECK(times.at("none") == Approx(none));
-  // Each of K = N partitions on its own: encode, then N−1 times a hop with decode-and-add and
-  // encode, N−1 hops that forward, and one decode at the end. Half of the bytes travel; codec
-  // streams are busy with one partition at a time, except that a node also decodes its copies while
-  // the next hop goes on: the last one's decode may queue behind one other.
+  // In each of the K = N partitions, in sequence: an encode, N−1 hops that each end with a
+  // decode-and-add and an encode, N−1 hops that forward, and a decode. The messages have half of
+  // the bytes. A codec stream mostly works for one partition at a time. However, a node also
+  // decodes its copies during the next hop, so the last decode may wait for another decode.
   const double hop = kOverhead + 2.0 * elements / kNodes / kBandwidth;
   const double fp16 = kCodec + (kNodes - 1) * (hop + 2 * kCodec) + (kNodes - 1) * hop + kCodec;
   CHECK(times.at("fp16") >= fp16 * (1 - 1e-9));
   CHECK(times.at("fp16") <= fp16 + kCodec);
-  // 1.28 million elements are above the threshold of 262144, so this is "all", which sends less
-  // than fp16.
+  // The gradient is above the threshold of 262144, so this is "all", which sends less than fp16.
   CHECK(times.at("threshold_262144") == times.at("all"));
   CHECK(times.at("all") < times.at("fp16"));
 }
@@ -89,8 +88,8 @@ TEST_CASE("baselines that decide a verdict and take little are simulated first")
         std::vector<std::string_view>{"none_grouped", "ddp", "fp16_grouped", "all_grouped",
                                       "secopa_grouped", "ddp_fp16", "ddp_powersgd", "none", "fp16",
                                       "all", "threshold_262144", "secopa", "greedy"});
-  // none, fp16, all, threshold_262144 and secopa are the first five; tasks of the others are not
-  // asked.
+  // The tasks of the first five, none, fp16, all, threshold_262144 and secopa, determine their
+  // order. Those of the others have no effect.
   std::vector<double> tasks(rows.size());
   std::ranges::copy(std::array{5.0, 1.0, 2.0, 4.0, 3.0}, tasks.begin());
   const std::vector<std::string_view> order = names(tasks);
@@ -138,8 +137,9 @@ TEST_CASE("baselines whose own algorithm the profile lacks are not simulated, an
 TEST_CASE("below the threshold, its baseline is none") {
   const auto times = times_of(32 * kNodes * 10);
   CHECK(times.at("threshold_262144") == times.at("none"));
-  CHECK(times.at("all") > times.at("none"));     // five codec steps for five kilobytes
-  CHECK(times.at("secopa") <= times.at("all"));  // its formulas see that too
+  // The messages are so small that five codec steps take longer.
+  CHECK(times.at("all") > times.at("none"));
+  CHECK(times.at("secopa") <= times.at("all"));  // SeCoPa's formulas consider that, too
 }
 
 TEST_CASE("DDP's baselines take what an ideal ring does of their buckets") {

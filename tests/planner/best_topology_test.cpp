@@ -20,7 +20,7 @@ namespace {
 
 using Catch::Contains;
 
-/// Four nodes joined by 1 GB/s, and a model whose gradients are ready at once.
+/// Four nodes with links of 1 GB/s, and a model whose gradients are all ready at time 0.
 struct FourNodes {
   FourNodes(const std::vector<std::int64_t>& sizes, double overhead_s, double kernel_s) {
     for (const std::int64_t elements : sizes) {
@@ -47,7 +47,7 @@ struct FourNodes {
     return problem;
   }
 
-  /// What the search's plan for that topology takes.
+  /// Simulated time of the plan that the search finds for that topology.
   double planned_s(const std::string& topology) {
     const Problem planned = problem(topology);
     return simulated_iteration_s(model, search_timeline(planned).plan, machines);
@@ -59,8 +59,8 @@ struct FourNodes {
 };
 
 TEST_CASE("where kernels are slow, the best plan is the library's all-reduce of everything") {
-  // An ideal ring: 2(N-1)·(o + S/(N·B) + L) = 6·(10 us + 4e6/(4·1e9) s + 5 us) = 6.09 ms. Our own
-  // sends the same bytes and has kernels of 1 ms between them.
+  // An ideal ring takes 2(N-1)·(o + S/(N·B) + L) = 6·(10 us + 4e6/(4·1e9) s + 5 us) = 6.09 ms. The
+  // topology ring sends the same bytes, and has kernels of 1 ms between them.
   FourNodes four({1'000'000}, 10e-6, 1e-3);
   for (const sim::Network network : {sim::Network::kPort, sim::Network::kFair}) {
     const Problem problem = four.problem("best", network);
@@ -79,9 +79,9 @@ TEST_CASE("where kernels are slow, the best plan is the library's all-reduce of 
 }
 
 TEST_CASE("a plan may send raw gradients by all-reduce, and compress others over ps or ring") {
-  // A message costs 1 ms, an all-reduce 0.1 ms and 10 ns a byte. So 400 bytes take 0.104 ms by
-  // all-reduce, and at least N-1 messages to a server and back otherwise, 6 ms; 12.8 MB take
-  // 128 ms by all-reduce, and as onebit (a 32nd, 0.4 MB) through a server's port 6·(1 + 0.4) ms.
+  // A message costs 1 ms, an all-reduce 0.1 ms and 10 ns a byte. By all-reduce, the 400 bytes of g0
+  // take 0.104 ms; otherwise N-1 messages to a server and back take at least 6 ms. The 12.8 MB of
+  // g1 take 128 ms by all-reduce, but as onebit (0.4 MB) 6·(1 + 0.4) ms through a server's port.
   FourNodes four({100, 3'200'000}, 1e-3, 1e-4);
   four.profile.all_reduce[4] = {{{0, 1e-4, 10e-9}}, 0};
   const SearchResult found = search_timeline(four.problem("best"));
@@ -97,7 +97,7 @@ TEST_CASE("a plan may send raw gradients by all-reduce, and compress others over
   }
   CHECK(four.planned_s("allreduce") == Approx(0.1e-3 + 0.004e-3 + 0.1e-3 + 128e-3));
   CHECK(lower_bound(four.model, four.machines, make_choices(four.problem("best"))).seconds <= best);
-  // Its explanation names the other options, not the same all-reduce with another K.
+  // The runner-up must be another way of sending, not the same all-reduce with another K.
   const Explanation explanation =
       explain(four.problem("best"), {found.plan, found.transfer_order, best});
   for (const GradientRow& row : explanation.rows) {
@@ -141,7 +141,7 @@ TEST_CASE(
   int by_all_reduce = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     RandomProblem random(seed, {.least_gradients = 1, .most_gradients = 3, .most_nodes = 4});
-    if (seed % 2 == 0) {  // half as fast as an ideal ring for large gradients
+    if (seed % 2 == 0) {  // for large gradients, an all-reduce takes twice as long as an ideal ring
       random.profile.all_reduce[4] =
           random.profile.all_reduce[2] = {{{0, 20e-6, 3 / random.profile.link.bandwidth}}, 0};
     }
@@ -167,7 +167,7 @@ TEST_CASE(
 
 // ---- several GPUs per node ----
 
-/// Two nodes of two GPUs. Kernels and messages cost nothing but their bytes, 1 GB/s between nodes.
+/// Two nodes of two GPUs. Kernels are free, and messages cost only their bytes, at 1 GB/s.
 class TwoLevels : public Workplace {
  public:
   explicit TwoLevels(const std::string& gpu_bandwidth) {
@@ -190,7 +190,7 @@ links: {overhead: 0s, bandwidth: 1GB/s, latency: 0s}
           "nodes: 2\ngpus_per_node: 2\ngpu_link: {bandwidth: " + gpu_bandwidth + "}\n");
   }
 
-  /// hipress-plan's report; the plan is in plan.yaml.
+  /// Runs hipress-plan, which writes plan.yaml, and returns its report.
   nlohmann::json plan(const std::string& options) const {
     const ToolRun done =
         run("hipress-plan --input model.csv --profile profile.yaml --cluster cluster.yaml "
@@ -201,7 +201,7 @@ links: {overhead: 0s, bandwidth: 1GB/s, latency: 0s}
     return nlohmann::json::parse(done.out);
   }
 
-  /// What hipress-sim predicts of plan.yaml on the cluster that the plan was asked for.
+  /// Iteration time that hipress-sim predicts for plan.yaml on the same cluster.
   double simulated_s(const std::string& topology) const {
     const ToolRun done =
         run("hipress-sim --input model.csv --profile profile.yaml --cluster cluster.yaml "
@@ -214,9 +214,9 @@ links: {overhead: 0s, bandwidth: 1GB/s, latency: 0s}
 };
 
 TEST_CASE("where links in a node are fast, its GPUs sum first") {
-  // S = 4 MB; reduce-scatter and all-gather on the node's link, S/2/B each, 0.2 ms at 10 GB/s;
-  // between two nodes at least S/B = 4 ms. With every GPU a node, what they share would carry 1.5·S
-  // = 6 ms.
+  // S = 4 MB. The reduce-scatter and the all-gather on a node's link take S/2/B each, 0.2 ms at 10
+  // GB/s. Between two nodes it takes at least S/B = 4 ms. With every GPU as a node, the link that
+  // two GPUs share would carry 1.5·S, which takes 6 ms.
   const TwoLevels work("10GB/s");
   const nlohmann::json report = work.plan("--topology BEST");
   CHECK(report.at("predicted_iteration_s").get<double>() == Approx(4.4e-3).epsilon(1e-6));
@@ -226,8 +226,7 @@ TEST_CASE("where links in a node are fast, its GPUs sum first") {
 }
 
 TEST_CASE("where links in a node are no faster than those between, every GPU is a node", "[tool]") {
-  // At 1 GB/s in the node: 2 ms, 4 ms and 2 ms in two levels; in one a ring of four GPUs takes
-  // 2·3/4·S/B = 6 ms.
+  // Two levels take 2 ms, 4 ms and 2 ms. In one, a ring of four GPUs takes 2·3/4·S/B = 6 ms.
   const TwoLevels work("1GB/s");
   const nlohmann::json report = work.plan("--topology BEST");
   CHECK(report.at("predicted_iteration_s").get<double>() == Approx(6e-3).epsilon(1e-6));

@@ -9,7 +9,7 @@
 namespace hipress::planner {
 namespace {
 
-/// The bound of all plans, and of one plan alone, against what random plans take.
+/// Checks the bound of all plans, and of one plan alone, against simulations of random plans.
 void check_instance(std::uint64_t seed, const Features& features, int plans) {
   RandomInstance instance(seed, features);
   INFO("seed " << seed);
@@ -18,7 +18,7 @@ void check_instance(std::uint64_t seed, const Features& features, int plans) {
   const double tight =
       lower_bound(instance.model(), instance.machines(), instance.choices(), {.branch_nodes = 30})
           .seconds;
-  CHECK(tight >= bound * (1 - 1e-3));  // both are searched to 1e-4
+  CHECK(tight >= bound * (1 - 1e-3));  // both bounds have a precision of 1e-4
   for (int i = 0; i < plans; ++i) {
     const std::size_t scheme = instance.random_scheme();
     const std::vector<std::uint16_t> options = instance.random_options();
@@ -51,7 +51,7 @@ TEST_CASE("the bound is below random plans on machines with layers", "[slow]") {
 }
 
 TEST_CASE("the bound of a single node is what coding takes") {
-  // Nothing is sent, so raw gradients end with backward; a compressed one is coded and decoded.
+  // Nothing is sent. Raw gradients end with backward; compressed ones are encoded and decoded.
   RandomInstance instance(1, {.uneven = false, .layered = false});
   models::Model model = instance.model();
   model.micro_steps = 3;

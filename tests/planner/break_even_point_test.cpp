@@ -29,7 +29,7 @@ Request of_vgg19(const std::string& bandwidth) {
   return request;
 }
 
-/// What a request of its own says of that bandwidth.
+/// Saving at that bandwidth, as advised for a request of its own.
 double saved_at(double bandwidth) {
   const PreparedRequest prepared(of_vgg19(std::to_string(bandwidth) + "B/s"), PlanForm::kYaml);
   const Advice advice = advise(prepared);
@@ -51,7 +51,7 @@ TEST_CASE("where the verdict turns, advice for either side says so") {
   const double tolerance = prepared.problem.tolerance;
   for (const double factor : {0.25, 0.9}) CHECK(saved_at(factor * turn.value) > tolerance);
   for (const double factor : {1.1, 4.0}) CHECK(saved_at(factor * turn.value) <= tolerance);
-  // The curve is of both sides, and does not rise.
+  // The curve has values on both sides of the turn, and compression pays only below it.
   REQUIRE(point.curve.size() >= 10);
   CHECK(point.curve.front().value < turn.value);
   CHECK(point.curve.back().value > turn.value);
@@ -75,7 +75,7 @@ TEST_CASE("at the given value a break-even says what the verdict says") {
   CHECK(here.compressed_s == advice.comparison.planned_s);
   CHECK(here.answer == advice.verdict.answer);
   CHECK(here.saving->probability == advice.verdict.probability);
-  // Elsewhere, plans are made with as many evaluations as were asked for.
+  // At other values, plans are searched with the requested number of evaluations, here 1.
   CHECK(what_if.at(bandwidth, bandwidth.of(prepared) / 2).compressed_s > here.compressed_s);
 }
 
@@ -93,8 +93,8 @@ TEST_CASE("nodes are whole numbers, and without a turn the side is said that hol
                                  "between"});
 }
 
-/// A break-even whose curve has these probabilities that compressing pays, at 1, 2, 4 … Gbit/s; it
-/// pays where that is more than one half.
+/// A break-even point with a curve at 1, 2, 4 … Gbit/s. `probabilities` are those of the curve:
+/// compression pays where they exceed one half.
 BreakEvenPoint point_of(const std::vector<double>& probabilities) {
   BreakEvenPoint point{.quantity = &find_quantity("bandwidth"), .given = 1e9 / 8};
   double gigabits = 1;
@@ -198,14 +198,14 @@ TEST_CASE("turns become one sentence for each stretch in which compressing pays"
 }
 
 TEST_CASE("without a turn in the usual range it is looked for as far as the quantity makes sense") {
-  // At 20 Mbit/s the usual range ends at 1.28 Gbit/s, far below what ends the gain.
+  // From 20 Mbit/s, the usual range ends at 1.28 Gbit/s. Compression still pays far above that.
   const PreparedRequest slow(of_vgg19("20Mbps"), PlanForm::kYaml);
   WhatIf what_if(slow, kEvaluations);
   const BreakEvenPoint point = break_even_point(what_if, find_quantity("bandwidth"));
   REQUIRE(point.turns.size() == 1);
   CHECK(point.turns.front().value > 64 * point.given);
   CHECK(point.curve.back().value > point.turns.front().value);
-  // It is the same turn that is found from elsewhere.
+  // From another value, the search must find the same turn.
   const PreparedRequest fast(of_vgg19("25Gbps"), PlanForm::kYaml);
   WhatIf other(fast, kEvaluations);
   CHECK(break_even_point(other, find_quantity("bandwidth")).turns.front().value ==
@@ -213,7 +213,7 @@ TEST_CASE("without a turn in the usual range it is looked for as far as the quan
 }
 
 TEST_CASE("where computation hides everything, no bandwidth that makes sense is left out") {
-  // 143.7 million fp32 values are 2 · 3/4 · 32 bits each on a ring of four: 6900 s at 1 Mbit/s,
+  // On a ring of four, 143.7 million fp32 values take 2 · 3/4 · 32 bits each: 6900 s at 1 Mbit/s,
   // which 1000 s of computation cannot hide, and 18 s at 390 Mbit/s, a 64th of the given bandwidth.
   Request request = of_vgg19("25Gbps");
   request.times.compute_time = "1000s";
@@ -251,7 +251,8 @@ TEST_CASE("known plans are simulated again, and turn about where searched ones d
   const TimedPlan& plan = advice.comparison.compressed->plan;
   const auto own_s =
       affordable_iteration(faster.model, plan.plan, *faster.machines, plan.transfer_order);
-  CHECK(*twice.compressed_s <= *own_s.iteration_s);  // another known plan may be faster there
+  // At this value, another known plan may be faster.
+  CHECK(*twice.compressed_s <= *own_s.iteration_s);
   CHECK(*twice.compressed_s > 0.8 * *own_s.iteration_s);
   const BreakEvenPoint brief = break_even_point(known, bandwidth);
   WhatIf searched(prepared, kEvaluations);
@@ -284,7 +285,7 @@ TEST_CASE("advice in words has the times that it comes from") {
                       Contains("half the nodes, 2 nodes: ") && Contains("codecs twice as fast: ") &&
                       Contains("schedule local(steps=10), uncompressed: ") &&
                       Contains("compressing pays below "));
-  // With 1000 s of computation, nothing else saves anything.
+  // With 1000 s of computation, only faster computation saves time.
   Request slow = of_vgg19("10Gbps");
   slow.times.compute_time = "1000s";
   const PreparedRequest computing(slow, PlanForm::kYaml);
@@ -292,7 +293,7 @@ TEST_CASE("advice in words has the times that it comes from") {
   CHECK_THAT(in_words(of_computing, advise(computing)).front(),
              StartsWith("without compression, this job is bound by computation: of 1000s, ") &&
                  Contains("computation twice as fast would save 50 %, the network 0 %"));
-  // A machine of another kind is asked for as a request of its own would.
+  // For other machines, the answer is that of a request of its own.
   const Elsewhere& faster = what_if.at(find_quantity("bandwidth"), 20e9 / 8);
   const PreparedRequest twice(of_vgg19("20Gbps"), PlanForm::kYaml);
   CHECK(*faster.compressed_s == advise(twice).comparison.compressed->plan.iteration_s);

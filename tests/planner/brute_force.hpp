@@ -12,8 +12,8 @@
 
 namespace hipress::planner {
 
-/// Option set small enough to simulate every plan: each gradient raw or with one of the problem's
-/// algorithms, K = 1 or N; nothing grouped.
+/// Option set that is small enough to simulate every plan: each gradient is raw or takes one of the
+/// problem's algorithms, K is 1 or N, and nothing is grouped.
 inline Choices few_choices(Problem problem) {
   problem.grouping = Grouping::kNone;
   Choices choices = make_choices(problem);
@@ -46,7 +46,7 @@ class Fastest {
   std::int64_t plans() const { return plans_; }  ///< number of plans simulated
 
  private:
-  /// Decides the gradients from `place` in the order of backward on. Plans that differ only in the
+  /// Decides the gradients from `place` on, in the order of backward. Plans that differ only in the
   /// last gradients share the beginning of their timeline.
   void visit(std::size_t place) {
     if (place == order_.size()) {

@@ -1,4 +1,4 @@
-// Budgets, memory and signals end what takes long.
+// Tests that budgets, memory limits and signals end long computations.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ namespace {
 
 using Catch::Contains;
 
-/// A problem of three large gradients.
+/// Problem of three large gradients.
 struct Large {
   explicit Large(std::uint32_t nodes) {
     model.name = "large";
@@ -45,11 +45,12 @@ TEST_CASE("a simulation that would take longer than what is left is not begun") 
   SimulationBudget budget(1, nullptr);
   CHECK(budget.objection(1000, SimulationKind::kFair).empty());
   CHECK_THAT(budget.objection(1e9, SimulationKind::kFair), Contains("and the budget leaves"));
-  // 2 s for 2e5 tasks are 10 us each, so 1e6 tasks are 10 s.
+  // If 2e5 tasks took 2 s, a task takes 10 us, and 1e6 tasks take 10 s.
   CHECK(budget.objection(1e5, SimulationKind::kPort).empty());
   budget.note(2e5, SimulationKind::kPort, 2);
   CHECK_THAT(budget.objection(1e6, SimulationKind::kPort), Contains("about 10s"));
-  CHECK(budget.objection(1e5, SimulationKind::kFair).empty());  // another engine
+  // The other engine's estimate is unchanged.
+  CHECK(budget.objection(1e5, SimulationKind::kFair).empty());
   CHECK_FALSE(budget.over());
   CHECK(SimulationBudget(0, nullptr).over());
 }
@@ -58,12 +59,12 @@ TEST_CASE("a budget lasts longer where the process has not had its time of a cor
   constexpr double kShort_s = 0.02;
   const SimulationBudget alone(kShort_s, nullptr), busy(kShort_s, nullptr, 1000);
   const SimulationBudget over(0, nullptr, 1000), shorter(kShort_s, nullptr, kShort_s / 2);
-  ::usleep(2 * static_cast<int>(kShort_s * 1e6));  // takes no time of a core
+  ::usleep(2 * static_cast<int>(kShort_s * 1e6));  // sleeping uses no CPU time
   CHECK(alone.over());
   CHECK(shorter.over());
   CHECK(over.over());
   CHECK_FALSE(busy.over());
-  // Once it has had that time, the clock decides.
+  // When the process has used the CPU time, the budget ends.
   const std::clock_t begin = std::clock();
   while (static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC < kShort_s) continue;
   CHECK(busy.over());
@@ -71,7 +72,7 @@ TEST_CASE("a budget lasts longer where the process has not had its time of a cor
 
 TEST_CASE("what is reserved is left until it is given back") {
   SimulationBudget budget(1000, nullptr);
-  CHECK(budget.objection(1e7, SimulationKind::kFair).empty());  // some seconds
+  CHECK(budget.objection(1e7, SimulationKind::kFair).empty());  // takes some seconds
   budget.reserve(999);
   CHECK_FALSE(budget.objection(1e7, SimulationKind::kFair).empty());
   CHECK_FALSE(budget.over());
@@ -85,7 +86,7 @@ TEST_CASE("what is reserved is left until it is given back") {
 TEST_CASE("an interrupt leaves a second, however long the budget is") {
   std::atomic<bool> interrupted = false;
   const SimulationBudget budget(1e9, &interrupted);
-  CHECK(budget.objection(1e8, SimulationKind::kFair).empty());  // 80 s
+  CHECK(budget.objection(1e8, SimulationKind::kFair).empty());  // takes 80 s
   interrupted = true;
   CHECK(budget.objection(1e8, SimulationKind::kFair) == "interrupted");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -104,7 +105,8 @@ TEST_CASE("baselines of a million nodes are left out where the budget has no tim
           })));
   for (const Baseline& baseline : baselines) {
     CAPTURE(baseline.name);
-    if (baseline.name.starts_with("ddp")) continue;  // a few all-reduces, which are soon simulated
+    // An all-reduce has few tasks, so it is simulated.
+    if (baseline.name.starts_with("ddp")) continue;
     CHECK_FALSE(baseline.iteration_s);
     CHECK_THAT(baseline.diagnostic, Contains("not simulated"));
     CHECK(baseline.plan.decisions.size() == 3);
@@ -118,7 +120,7 @@ TEST_CASE("a search among a million nodes keeps its budget, and returns a plan",
   const auto start = std::chrono::steady_clock::now();
   const SearchResult found = search_timeline(large.problem);
   CHECK(found.plan.decisions.size() == 3);
-  // Far below the minutes that one simulation takes; machines are busy and instrumented.
+  // One simulation would take minutes. The limit allows for busy machines and instrumented builds.
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
 }
 
@@ -142,7 +144,7 @@ TEST_CASE("a graph that does not fit in memory is folded, or not simulated") {
       plans::resolve_plan("all", {.model = large.model, .topology = "ps", .nodes = 64}).plan;
   const AffordableTime alone = affordable_iteration(large.model, plan, large.machines);
   REQUIRE(alone.iteration_s);
-  // 64·63·3 messages and more make some 90000 tasks, of 64 alike nodes, of 84 bytes each.
+  // 64·63·3 messages and the codec tasks make about 90000 tasks of 84 bytes. All nodes are alike.
   large.machines.memory_bytes = 1e6;
   const AffordableTime folded = affordable_iteration(large.model, plan, large.machines);
   CHECK(folded.iteration_s == alone.iteration_s);
@@ -157,7 +159,7 @@ TEST_CASE("costs whose sums 64 bits do not hold are refused, not wrapped around"
   for (models::Gradient& gradient : large.model.gradients) {
     gradient.elements = std::int64_t{1} << 46;
   }
-  // 2^48 bytes at 300 MB/s take 9.4e5 s, which a task may, and a server takes 1023 of them.
+  // One task may take the 9.4e5 s of 2^48 bytes at 300 MB/s. A server receives 1023 such messages.
   large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 3e8;
   const casync::Plan one = {.topology = "ps",
                             .nodes = 1 << 10,
@@ -169,10 +171,10 @@ TEST_CASE("costs whose sums 64 bits do not hold are refused, not wrapped around"
 }
 
 TEST_CASE("bytes that 64 bits do not hold are refused, not wrapped around") {
-  // The server sends 2^50 bytes to each of 8299 others: more than 2^63.
+  // The server sends 2^50 bytes to each of 8299 other nodes: more than 2^63 in total.
   Large large(8300);
   large.model.gradients = {{.name = "a", .elements = models::kMaxElements}};
-  large.profile.merge = {};  // takes no time
+  large.profile.merge = {};  // merges are free
   large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 1e15;
   const casync::Plan plan = {
       .topology = "ps", .nodes = 8300, .algorithms = {}, .decisions = {{casync::kRaw, 1}}};
@@ -180,7 +182,7 @@ TEST_CASE("bytes that 64 bits do not hold are refused, not wrapped around") {
                     Contains("more than 2^63 bytes"));
 }
 
-/// A tool that runs in a folder, whose stderr is read.
+/// A tool that runs in a folder. Its stderr is read while it runs.
 class Running {
  public:
   Running(const Workplace& folder, std::vector<const char*> arguments) {
@@ -214,7 +216,7 @@ class Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  /// Reads until `text` has come, or the end if it is empty.
+  /// Reads until `text` appears; if it is empty, reads to the end.
   void await(const std::string& text) {
     char bytes[512];
     while (text.empty() || said.find(text) == std::string::npos) {
@@ -225,7 +227,7 @@ class Running {
     CHECK_THAT(said, Contains(text));
   }
   void send(int number) { ::kill(pid_, number); }
-  /// A signal that ended it as a negative number, else the exit status.
+  /// Waits for the end. Returns the exit status, or minus the signal that ended the tool.
   int end() {
     await("");
     int status = 0;
@@ -234,7 +236,7 @@ class Running {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
   }
 
-  std::string said;  ///< on stderr
+  std::string said;  ///< text that was read from stderr
 
  private:
   pid_t pid_ = -1;
@@ -266,7 +268,8 @@ TEST_CASE("SIGTERM ends a sweep at once, and leaves no half file") {
   sweep.await("simulations, about");
   sweep.send(SIGTERM);
   CHECK(sweep.end() == -SIGTERM);
-  CHECK((folder.files() == 2 || folder.files() == 3));  // with the cache, if something is in it
+  // A third file is the cache, if anything is in it.
+  CHECK((folder.files() == 2 || folder.files() == 3));
   CHECK(folder.read("out.csv") == "old\n");
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using Catch::Contains;
 
-/// Equal gradients, all raw with K = N, on 100 Gbit/s.
+/// Equal gradients on links of 100 Gbit/s, all raw with K = N.
 struct Instance {
   Instance(std::uint32_t nodes, std::size_t gradients, sim::Network network)
       : profile(costs::read_profile("v100-100g")),
@@ -29,7 +29,7 @@ struct Instance {
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  /// How many tasks of the plan's graph a simulation runs.
+  /// Number of tasks of the plan's graph that a simulation runs.
   std::size_t tasks() const {
     const AffordableScenario how = affordable_scenario(model, plan, machines);
     return sim::expand(how.scenario, how.fold).graph.tasks();
@@ -41,8 +41,7 @@ struct Instance {
   casync::Plan plan;
 };
 
-// 7·N·(N − 1) tasks for each of the gradients: 4.2 million, more than are simulated again and
-// again.
+// 7·N·(N − 1) tasks for each gradient, 4.2 million, are more than can be simulated repeatedly.
 constexpr std::uint32_t kManyNodes = 64;
 constexpr std::size_t kManyGradients = 150;
 
@@ -71,12 +70,12 @@ TEST_CASE("what a simulation runs is estimated as it is folded") {
     CAPTURE(fair);
     CHECK(estimate(small) == whole / 8);
     const std::size_t folded = small.tasks();
-    // Flows take a link's bursts one after the other, so that nodes differ.
+    // Flows use up a link's burst in sequence, so nodes differ.
     small.machines.cluster.link.burst_bytes = 64 << 10;
     CHECK(estimate(small) == (fair ? whole : whole / 8));
     CHECK(small.tasks() == (fair ? 8 * folded : folded));
     small.machines.cluster.link.burst_bytes = 0;
-    // Transfers that slow kernels slow those of every node.
+    // If transfers slow kernels down, they do so on every node.
     small.machines.cluster.overlap.codec_transfer = 1.5;
     CHECK(estimate(small) == whole / 8);
     CHECK(small.tasks() == folded);
@@ -89,7 +88,8 @@ TEST_CASE("what a simulation runs is estimated as it is folded") {
 TEST_CASE("large graphs are folded where transfers slow kernels too") {
   Instance large(kManyNodes, kManyGradients, sim::Network::kPort);
   large.machines.cluster.overlap.codec_transfer = 1.5;
-  CHECK_FALSE(nodes_are_alike(large.machines.cluster));  // Timeline knows nothing of that
+  // PatternSimulator does not model this effect.
+  CHECK_FALSE(nodes_are_alike(large.machines.cluster));
   const AffordableTime folded = affordable_iteration(large.model, large.plan, large.machines);
   REQUIRE(folded.iteration_s);
   CHECK(*folded.iteration_s == simulated_iteration_s(large.model, large.plan, large.machines));

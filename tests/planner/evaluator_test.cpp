@@ -22,7 +22,7 @@ Candidate random_candidate(const Choices& choices, std::mt19937_64& draws) {
   return candidate;
 }
 
-/// The same, with K = N wherever there is such an option.
+/// A random candidate in which many gradients have a K that is a multiple of N.
 Candidate rotating_candidate(const Problem& problem, const Choices& choices,
                              std::mt19937_64& draws) {
   Candidate candidate = random_candidate(choices, draws);
@@ -72,7 +72,8 @@ TEST_CASE("exact timelines end when the simulator says, to the picosecond") {
   PatternSimulator timeline;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RandomProblem random(seed, {.most_gradients = 12, .most_nodes = 16});
-    if (seed % 4 == 0) random.profile.merge = {};  // rounds of one instant
+    // Free merges give an instant several rounds of events.
+    if (seed % 4 == 0) random.profile.merge = {};
     if (seed % 5 == 0) random.model.forward_s = 1e-3;
     if (seed % 10 == 0) random.model.micro_steps = 3;
     if (seed % 3 == 0) {
@@ -105,7 +106,7 @@ TEST_CASE("folded timelines end when the simulator says, to the picosecond") {
     RandomProblem random(seed, {.most_gradients = 8, .most_nodes = 16});
     if (seed % 4 == 0) random.profile.merge = {};
     for (auto& gradient : random.model.gradients) {
-      gradient.elements = (gradient.elements / 2048 + 1) * 2048;  // equal slices for K <= 4·16
+      gradient.elements = (gradient.elements / 2048 + 1) * 2048;  // slices are equal for K <= 4·16
     }
     const Problem problem = everything(random);
     const Choices choices = make_choices(problem);
@@ -151,7 +152,7 @@ TEST_CASE("a timeline that begins or ends with another is as one from the start"
         CAPTURE(seed, coarse, i);
         const std::int64_t time = fresh.run(schedule(changed));
         CHECK(reusing.run(schedule(changed), kNever, &base) == time);
-        // A limit only ever leaves out what is beyond it.
+        // With a limit, times up to the limit stay the same.
         const std::int64_t limited = reusing.run(schedule(changed), base.iteration, &base);
         CHECK(limited == (time <= base.iteration ? time : kNever));
         abandoned += limited == kNever;
@@ -163,7 +164,7 @@ TEST_CASE("a timeline that begins or ends with another is as one from the start"
 }
 
 TEST_CASE("a plan that cannot be folded is estimated coarsely where whole graphs are too large") {
-  // 3.5 · 2 · 64 · 63 tasks of each of 150 gradients are 4.2e6; K = 15 is no multiple of 64.
+  // 150 gradients have 3.5 · 2 · 64 · 63 tasks each, 4.2e6. K = 15 is not a multiple of 64.
   RandomProblem random(1, {.most_gradients = 4, .most_nodes = 4});
   Problem problem = random.problem(sim::Network::kPort);
   models::Model model;

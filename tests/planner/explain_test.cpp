@@ -27,7 +27,7 @@ casync::Plan one_decision(const Problem& problem, const casync::Decision& decisi
   return plan;
 }
 
-/// The plan with gradient g decided as "onebit, K = 4" says, simulated anew.
+/// Simulated time of the plan if gradient g takes an option such as "onebit, K = 4".
 double swapped_s(const Problem& problem, casync::Plan plan, std::size_t g,
                  const std::string& option) {
   const std::string name = option.substr(0, option.find(", K = "));
@@ -103,7 +103,7 @@ TEST_CASE_METHOD(TwoGradients,
   CHECK(early.ready_s == Approx(0.001));
   CHECK(early.done_s < 0.5);
   CHECK(early.on_path_s == 0);
-  // It sends and receives 3 slices of 4 kB twice: 25 us each way, and 6 times 1 us of overhead.
+  // A node sends and receives 3 slices of 4 kB twice: 25 us each way, and 6 us of overheads.
   CHECK(early.why() == "hidden behind backward, mostly bandwidth");
   CHECK(late.place == Place::kCritical);
   CHECK(late.ready_s == Approx(0.5));
@@ -130,17 +130,18 @@ TEST_CASE_METHOD(TwoGradients, "what a gradient's work is bound by is named") {
 }
 
 TEST_CASE_METHOD(TwoGradients, "a plan's memory is that of its messages and residuals") {
-  random.model.gradients.erase(random.model.gradients.begin());  // 4,096,000 elements on 4 nodes
+  // Leaves one gradient of 4,096,000 elements, on 4 nodes.
+  random.model.gradients.erase(random.model.gradients.begin());
   const std::int64_t slice = 4'096'000 / 4;
   SECTION("raw") {
-    // Each node receives three slices to add to its own; the means arrive in place.
+    // Each node receives three slices, which it adds to its own. The means need no buffer.
     const PlanMemory memory = explained({casync::kRaw, 4}).memory;
     CHECK(memory.residual_bytes == 0);
     CHECK(memory.buffer_bytes == 3 * slice * 4);
   }
   SECTION("onebit") {
-    // Each node encodes three slices for others and the mean of its own, which all keep a residual,
-    // and receives three and three messages.
+    // Each node encodes three slices for other nodes, and the mean of its own slice. All four keep
+    // a residual. It receives three messages with slices and three with means.
     const PlanMemory memory = explained({0, 4}).memory;
     CHECK(memory.residual_bytes == 4 * slice * 4);
     CHECK(memory.buffer_bytes == 10 * algorithm("onebit").encoded_bytes(slice));
@@ -176,7 +177,7 @@ TEST_CASE("a plan's memory is the same folded and in batches") {
     const PlanMemory folded = plan_memory(model, plan, casync::Folding::kFolded);
     plan.batch.threshold_bytes = 1 << 20;
     const PlanMemory batched = plan_memory(model, plan, casync::Folding::kNone);
-    // Every node encodes a slice of each partition: 3 · 320 fp32 values in all.
+    // Every node encodes a slice of each partition. Together they have 3 · 320 fp32 values.
     CHECK(whole.residual_bytes == 4 * 3 * 320 * 4);
     for (const PlanMemory& other : {folded, batched}) {
       CHECK(other.residual_bytes == whole.residual_bytes);
@@ -194,7 +195,7 @@ TEST_CASE("members of bulk groups are said to be") {
   for (const GradientRow& row : explanation.rows) {
     CHECK(row.group == "bulk0");
     CHECK_THAT(row.why(), Catch::Contains("in bulk0"));
-    // Another K would change nothing.
+    // In a group, another K would change nothing, so it is no runner-up.
     CHECK(row.runner_up.value_or("raw, K = 1").substr(0, 6) != "onebit");
   }
 }
@@ -253,7 +254,7 @@ TEST_CASE("an empty model and a single node are explained too") {
   CHECK(explanation.rows.size() == problem.model.gradients.size());
   for (const GradientRow& row : explanation.rows) {
     CHECK(row.limiter == Limiter::kNothing);
-    CHECK(row.runner_up_cost_s.value_or(0) >= 0);  // nothing is less than nothing
+    CHECK(row.runner_up_cost_s.value_or(0) >= 0);  // without work, no option is faster
   }
   CHECK(compare_plans(problem, plan, plan).differences.empty());
 }

@@ -12,10 +12,10 @@
 
 namespace hipress::planner {
 
-/// A random model of 4 to 12 gradients, two of which hold half of the bytes, on 2 to 16 nodes of a
-/// shipped profile (v100-100g and sosp21 in turn), over ps and ring in turn: the same for the same
-/// seed everywhere. The two are as likely to be ready first as last; raw communication takes 0.3
-/// to 10 times as long as backward.
+/// A random problem with 4 to 12 gradients, two of which hold half of the bytes, on 2 to 16 nodes.
+/// The same seed gives the same problem on every platform. The profile is v100-100g or sosp21 in
+/// turn, the topology ps or ring in turn. Either of the two large gradients may be ready first or
+/// last. Raw communication takes 0.3 to 10 times as long as backward.
 class FewLarge {
  public:
   FewLarge(std::uint64_t seed, sim::Network network, std::uint32_t most_gradients = 12,
@@ -31,7 +31,7 @@ class FewLarge {
   FewLarge(const FewLarge&) = delete;
   FewLarge& operator=(const FewLarge&) = delete;
 
-  /// With hipress-plan's algorithms; points into this object.
+  /// Problem with hipress-plan's algorithms. It points into this object.
   Problem problem() const {
     return {.model = model_,
             .topology = topology_,
@@ -56,7 +56,8 @@ class FewLarge {
     const double ratio = between(0.3, 10);
     const double bytes = 8 * elements * (nodes - 1) / nodes;
     const double backward_s = bytes / profile_.link.bandwidth / ratio;
-    const double first = 0.3 + 0.4 * share();  // of the half that the two share
+    // Share of the first large gradient in the half of the bytes that both have together.
+    const double first = 0.3 + 0.4 * share();
     std::vector<double> weights;
     double sum = 0;
     for (std::uint32_t g = 2; g < gradients; ++g) {

@@ -14,7 +14,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Every plan by the general simulator, without shared timelines.
+/// Time of the fastest plan, with every plan simulated separately by sim::simulate().
 double least_simulated_s(const RandomInstance& instance) {
   const Choices& choices = instance.choices();
   double best = std::numeric_limits<double>::infinity();
@@ -45,9 +45,10 @@ TEST_CASE("brute force with shared timelines finds the time of brute force witho
 }
 
 TEST_CASE("brute force goes through every plan once") {
-  // Three algorithms or raw, K = 1 or N: 8 options, so 8³ plans.
+  // Three algorithms or raw, and K = 1 or N, are 8 options per gradient, so there are 8³ plans.
   RandomProblem random(4, {.least_gradients = 3, .most_gradients = 3, .most_nodes = 4});
-  for (auto& gradient : random.model.gradients) gradient.elements += 1024;  // a slice for each node
+  // Large enough for N slices.
+  for (auto& gradient : random.model.gradients) gradient.elements += 1024;
   const Problem problem = random.problem(sim::Network::kPort);
   const Choices choices = few_choices(problem);
   for (const auto& options : choices.gradients) CHECK(options.size() == 8);
@@ -62,7 +63,7 @@ TEST_CASE("brute force goes through every plan once") {
   CHECK(lower_bound(empty.model, random.machines, none).seconds == Approx(1));
 }
 
-/// The bound, with and without branches, against the fastest plan.
+/// Checks the bound, with and without branches, against the fastest plan.
 void check_bounds(std::uint64_t first, std::uint64_t count, const Features& features) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const RandomInstance instance(seed, features);
@@ -87,10 +88,10 @@ TEST_CASE("the bound is never above the fastest plan of 300 random instances", "
   check_bounds(30000, 150, {.most_nodes = 8, .most_gradients = 4, .most_options = 4});
 }
 
-/// Relative excess of the search's plans over the fastest, for some random instances.
+/// Counts instances by how much slower the search's plan is than the fastest plan.
 struct Shortfall {
   int instances = 0;
-  int near = 0;  ///< at most 0.5 %
+  int near = 0;  ///< instances with at most 0.5 % more
 };
 
 Shortfall shortfall(std::uint64_t first, std::uint64_t last, const RandomProblem::Range& range) {

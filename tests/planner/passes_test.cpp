@@ -31,7 +31,7 @@ TimedPlan timed(const Problem& problem, casync::Plan plan) {
   return {std::move(plan), sim::TransferOrder::kReady, iteration_s};
 }
 
-/// Everything with the first algorithm, K = N.
+/// Plan that compresses every gradient with the first algorithm and K = N.
 TimedPlan all_compressed(const Problem& problem) {
   casync::Plan plan;
   plan.topology = problem.topology;
@@ -111,8 +111,7 @@ TEST_CASE("a pass gives back accuracy or partitions, and takes neither", "[slow]
 
 TEST_CASE("what hides behind backward anyway is sent as it is") {
   RandomProblem random(1, kSmall);
-  // The first gradient's 4 MB are sent in 10 ms or less while the second, of 32 elements, is not
-  // ready for a second.
+  // The first gradient's 4 MB take at most 10 ms, and the second is ready a second later.
   random.model.gradients = {{.name = "early", .elements = 1'000'000, .ready_s = 0},
                             {.name = "late", .elements = 32, .ready_s = 1}};
   random.profile.link.bandwidth = random.profile.link.bandwidth_both_ways = 1e9;
@@ -189,7 +188,7 @@ TEST_CASE("no gradient is compressed that could be raw within the tolerance", "[
   CHECK(compressing > 100);
 }
 
-/// Those that may be the plan, with their intervals' upper ends.
+/// The baselines that may be the plan, with their times and upper ends.
 std::vector<TimedPlan> rivals_among_baselines(const Problem& problem) {
   std::vector<TimedPlan> rivals;
   for (const Baseline& baseline : simulate_baselines(problem, *problem.machines)) {
@@ -230,7 +229,7 @@ TEST_CASE(
       CHECK(plan.iteration_s <= rival.iteration_s * kNothing);
       if (rival.iteration_s <= plan.iteration_s) CHECK(*plan.upper_s <= *rival.upper_s * kNothing);
     }
-    // Of two baselines one may have the shorter median, the other the lower upper end.
+    // One baseline may have the shorter median, and another one the lower upper end.
     in_between += *plan.upper_s > least_upper_s * kNothing;
     lower += *plan.upper_s < *upper_end_s(problem, found);
   }
@@ -271,7 +270,7 @@ TEST_CASE("a plan without compression is taken where it is within the tolerance"
   raw = timed(problem, raw.plan);
   problem.tolerance = 0.4;
   TimedPlan before = lossy;
-  before.iteration_s = raw.iteration_s / 1.3;  // what the pass is to believe
+  before.iteration_s = raw.iteration_s / 1.3;  // the pass believes this time
   Budget budget(problem.limits);
   const PassContext context = {problem, budget, 1, {.uncompressed = &raw}};
   CHECK(same_plan(more_accurate(context, before), raw));
@@ -297,7 +296,7 @@ TimedPlan forgets_a_gradient(const PassContext&, const TimedPlan& plan) {
 TimedPlan thousands_of_partitions(const PassContext&, const TimedPlan& plan) {
   TimedPlan slow = plan;
   for (casync::Decision& decision : slow.plan.decisions) decision.partitions = 1000;
-  slow.iteration_s = 0;  // the runner does not believe it
+  slow.iteration_s = 0;  // the runner simulates the plan instead of believing this
   return slow;
 }
 

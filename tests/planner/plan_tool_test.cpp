@@ -15,12 +15,12 @@ using Catch::StartsWith;
 
 std::string shipped_profile() { return source_file("profiler/profiles/sosp21.yaml"); }
 
-/// A workplace whose input.txt is VGG19.
+/// A workplace in which input.txt is VGG19.
 class PlanFixture : public Workplace {
  public:
   PlanFixture() { write("input.txt", data("vgg19_gradients.txt")); }
 
-  /// The tool refuses the request with exit 2, names the culprit, and leaves no file behind.
+  /// Checks that the tool exits with 2, names culprit and remedy, and writes no file.
   void refuses(const std::string& arguments, const std::string& culprit,
                const std::string& remedy) const {
     CAPTURE(arguments);
@@ -73,7 +73,7 @@ TEST_CASE_METHOD(PlanFixture, "ResNet50 between fast GPUs on 400 Gbit/s is advis
 }
 
 TEST_CASE_METHOD(PlanFixture, "the file holds what the verdict advises", "[tool]") {
-  // From where compression pays to where it does not, on one level of GPUs and on two.
+  // Compression pays at the first bandwidth, but not at the last.
   int against = 0;
   for (const char* bandwidth : {"5Gbps", "25Gbps", "100Gbps"}) {
     for (const char* machines : {"--profile sosp21", "--profile a100-25g --gpus-per-node 4"}) {
@@ -192,7 +192,7 @@ TEST_CASE_METHOD(PlanFixture, "the drop-in for SeCoPa prints what is recorded", 
   write("vgg19_gradients.txt", data("vgg19_gradients.txt"));
   const ToolRun done = run("hipress-plan --input vgg19_gradients.txt --topology PS --nnodes 16");
   CHECK(done.status == 0);
-  // The verdict's lines: what is advised, what it saves, and DDP.
+  // The first lines are the verdict: the advice, the saving, and the time of DDP.
   CHECK_THAT(done.out, StartsWith("too close to call: without ready times"));
   const std::size_t first = done.out.find("\nprofile ");
   REQUIRE(first != std::string::npos);
@@ -253,7 +253,7 @@ TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the document
   const auto report = nlohmann::json::parse(done.out);
   CHECK(report.size() == 26);
   CHECK(report.at("model") == "input");
-  // SeCoPa's files say nothing of times.
+  // SeCoPa's files contain no times.
   CHECK(report.at("advice") == "too close to call");
   CHECK(report.at("advice_probability").is_null());
   CHECK_THAT(report.at("verdict").get<std::string>(),
@@ -263,9 +263,9 @@ TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the document
     CHECK(report.at(time + "_p10").get<double>() < report.at(time).get<double>());
     CHECK(report.at(time + "_p90").get<double>() > report.at(time).get<double>());
   }
-  CHECK(report.at("passes") == nlohmann::json::array());  // secopa's plans stay as they are
+  CHECK(report.at("passes") == nlohmann::json::array());  // plans of search secopa are not polished
   CHECK(report.at("gradients") == 38);
-  CHECK(report.at("compressed") == 11);  // lines with y in secopa_vgg19_PS_4.txt
+  CHECK(report.at("compressed") == 11);  // number of lines with y in secopa_vgg19_PS_4.txt
   CHECK(report.at("lower_bound_s").is_null());
   CHECK(report.at("gap").is_null());
   CHECK(report.at("topology") == "ps");
@@ -326,7 +326,7 @@ TEST_CASE_METHOD(PlanFixture, "a cluster file sets nodes and links", "[tool]") {
     CHECK(done.status == 0);
     return nlohmann::json::parse(done.out).at("baselines").at("none").get<double>();
   };
-  // At 1 Gbit/s, 3/2 of 574.7 MB leave each node in 6.9 s; at 400 Gbit/s, in 17 ms.
+  // Each node sends 3/2 of 574.7 MB: 6.9 s at 1 Gbit/s, 17 ms at 400 Gbit/s.
   CHECK(predicted("slow.yaml") > 6.8);
   CHECK(predicted("fast.yaml") < 0.1);
 }
@@ -337,7 +337,7 @@ TEST_CASE_METHOD(
     "in hipress-sim, too",
     "[tool]") {
   write("model.csv", "name,elements,ready_us\ng,64000,1000\n");
-  // Measured at 1 GB/s: 2 ns a byte, where an ideal ring of two takes 2 · (S/2)/B, 1 ns a byte.
+  // The all-reduce was measured at 1 GB/s with 2 ns a byte; an ideal ring of two takes 1 ns.
   write("lab.yaml",
         "schema: hipress.profile/1\nname: lab\nsource: test\n"
         "hardware: {name: test, device: cpu, memory_bandwidth: 10GB/s}\n"
@@ -353,8 +353,8 @@ TEST_CASE_METHOD(
   const ToolRun planned = run("hipress-plan --evaluations 10" + common);
   REQUIRE(planned.status == 0);
   const auto report = nlohmann::json::parse(planned.out);
-  // For each of 256000 bytes 10 ns on the wire, at a tenth of the bandwidth, and the 1 ns that was
-  // measured beside the ideal one, after 1 ms.
+  // After 1 ms of backward, each of 256000 bytes takes 10 ns on the link, which has a tenth of the
+  // bandwidth, and the 1 ns that was measured in excess of the ideal ring.
   CHECK(report.at("predicted_iteration_s").get<double>() == Approx(3.816e-3).epsilon(1e-9));
   CHECK(report.at("baselines").at("none") == report.at("predicted_iteration_s"));
   CHECK(report.at("lower_bound_s").get<double>() <= report.at("predicted_iteration_s"));
@@ -485,14 +485,14 @@ TEST_CASE_METHOD(PlanFixture, "wrong requests of hipress-plan are refused with t
   }
 }
 
-/// A plan of search timeline and what is said of it.
+/// Runs search timeline. Returns its report, after checks of the plan's times.
 nlohmann::json timeline_report(const Workplace& workplace, const std::string& arguments) {
   const ToolRun done =
       workplace.run("hipress-plan --search timeline --network port --json " + arguments);
   INFO(arguments << ": " << done.err);
   REQUIRE(done.status == 0);
   nlohmann::json report = nlohmann::json::parse(done.out);
-  // It may be slower than those which a text plan cannot say, and a little for accuracy.
+  // Text files cannot hold groups. For accuracy, plans may be slightly slower than a baseline.
   const bool says_groups = arguments.find(".yaml") != std::string::npos;
   for (const auto& [name, time] : report.at("baselines").items()) {
     CAPTURE(name);
@@ -502,7 +502,7 @@ nlohmann::json timeline_report(const Workplace& workplace, const std::string& ar
   const auto predicted_s = report.at("predicted_iteration_s").get<double>();
   const auto bound_s = report.at("lower_bound_s").get<double>();
   CHECK(bound_s <= predicted_s);
-  // Where there is nothing to do, both are 0.
+  // Without any work, both times are 0.
   const double gap = bound_s > 0 ? predicted_s / bound_s - 1 : 0;
   CHECK(report.at("gap").get<double>() == Approx(gap).margin(1e-12));
   return report;
@@ -513,7 +513,8 @@ TEST_CASE_METHOD(PlanFixture, "a timeline plan replays as predicted", "[tool]") 
   for (const std::string plan : {"plan.yaml", "plan.txt"}) {
     CAPTURE(plan);
     const nlohmann::json report = timeline_report(*this, arguments + plan);
-    CHECK(report.at("evaluations").get<int>() >= 500);  // some are kept for the end
+    // Some evaluations are kept for the last phase.
+    CHECK(report.at("evaluations").get<int>() >= 500);
     CHECK(report.at("evaluations").get<int>() < 700);
     const ToolRun replayed =
         run("hipress-sim --input input.txt --nnodes 4 --profile v100-100g "
@@ -537,7 +538,7 @@ TEST_CASE_METHOD(PlanFixture, "a plan YAML says the transfer order that it was m
   REQUIRE(replayed.status == 0);
   CHECK(nlohmann::json::parse(replayed.out).at("iteration_s") ==
         report.at("predicted_iteration_s"));
-  // A plan to look at is for the order that it says, or that is asked for.
+  // An existing plan is simulated with the order in its file, unless an order is given.
   const auto compared = [&](const std::string& more) {
     const ToolRun done =
         run("hipress-plan --nnodes 4 --profile v100-100g --network port --plan "
@@ -579,7 +580,7 @@ TEST_CASE_METHOD(PlanFixture, "search timeline plans whatever there is", "[tool]
 
 TEST_CASE_METHOD(PlanFixture, "a plan compresses with the algorithms named and no others",
                  "[tool]") {
-  // 4 MB at 1 GB/s, 2 · 1/2 of it each way: 4 ms raw, 2 ms as fp16, which costs nothing here.
+  // Each of two nodes sends half of 4 MB twice at 1 GB/s: 4 ms raw, 2 ms as fp16 (free here).
   write("model.csv", "name,elements,ready_us\ng,1000000,0\n");
   const std::string free = "{pieces: [{from: 0, a_s: 0, s_per_element: 0}]}";
   const std::string slow = "{pieces: [{from: 0, a_s: 1e-2, s_per_element: 0}]}";
@@ -605,12 +606,12 @@ TEST_CASE_METHOD(PlanFixture, "a plan compresses with the algorithms named and n
     CHECK_THAT(done.out,
                Contains("'fp16' is faster than this plan, but --algorithm does not allow it"));
   }
-  const ToolRun done = run(to_yaml);  // fp16, since int8block was not profiled
+  const ToolRun done = run(to_yaml);  // compresses with fp16, since int8block was not profiled
   REQUIRE(done.status == 0);
   CHECK_THAT(read("plan.yaml"), Contains("algorithm: fp16"));
   CHECK_THAT(done.out, !Contains("is faster than this plan"));
-  CHECK_THAT(done.err, !Contains("--algorithm"));  // the YAML says it
-  // A text with one algorithm does not, and a replay would take onebit, which is slow here.
+  CHECK_THAT(done.err, !Contains("--algorithm"));  // the YAML names the algorithm
+  // A text plan with one algorithm does not name it. A replay would take onebit, slow here.
   const ToolRun text = run(common + "--output plan.txt --json");
   REQUIRE(text.status == 0);
   CHECK_THAT(read("plan.txt"), Contains("g,1000000,y,2\n"));
@@ -689,8 +690,8 @@ TEST_CASE_METHOD(PlanFixture, "two plans are laid side by side", "[tool]") {
   REQUIRE(text.status == 0);
   CHECK_THAT(text.out, Contains("38 differences") && Contains("exposed communication") &&
                            Contains("sent per node"));
-  // The last gradients of backward, of which communication is exposed, are worth most, and those
-  // hidden behind the others nothing.
+  // The last gradients of backward, whose communication is exposed, make the largest differences.
+  // Differences of 0, from gradients that are hidden behind others, are not listed.
   CHECK_THAT(text.out, !Contains(" 0\n"));
   const ToolRun json = run(arguments + "none --json");
   REQUIRE(json.status == 0);
@@ -699,10 +700,10 @@ TEST_CASE_METHOD(PlanFixture, "two plans are laid side by side", "[tool]") {
   CHECK(compared.at("differences").size() == 38);
   CHECK(compared.at("first").at("iteration_s") == report.at("baselines").at("all"));
   CHECK(compared.at("second").at("iteration_s") == report.at("baselines").at("none"));
-  // Raw, each of four nodes sends 2 · 3/4 of 143,667,240 fp32 numbers; slices are whole words.
+  // Raw, each of four nodes sends 2 · 3/4 of 143,667,240 fp32 numbers. Slices are whole words.
   CHECK(compared.at("second").at("bytes_sent_per_node").get<double>() ==
         Approx(1.5 * 4 * 143'667'240).epsilon(1e-3));
-  CHECK(files() == before);  // nothing was planned, so nothing is written
+  CHECK(files() == before);  // a comparison makes no plan, so it writes no file
 }
 
 TEST_CASE_METHOD(PlanFixture, "a plan YAML of another topology can be compared with", "[tool]") {
@@ -791,7 +792,7 @@ TEST_CASE_METHOD(PlanFixture, "a plan that gathers says from which density on de
     return nlohmann::json::parse(done.out).at("iteration_s").get<double>();
   };
   CHECK(iteration_s(above / 6) < iteration_s(above / 3));
-  CHECK(iteration_s(2 * above) == iteration_s(4 * above));  // dense
+  CHECK(iteration_s(2 * above) == iteration_s(4 * above));  // both are sent dense
   CHECK(iteration_s(0.99 * above) < iteration_s(2 * above) * 1.01);
 
   const ToolRun same = run("hipress-sim --plan p.yaml --density 0.01" + machines);

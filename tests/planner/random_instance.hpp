@@ -17,21 +17,21 @@
 
 namespace hipress::planner {
 
-/// Numbers that are the same with every standard library: no std distribution.
+/// Random numbers that are the same with every standard library, since no std distribution is used.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : engine_(seed) {}
   std::uint64_t below(std::uint64_t limit) { return engine_() % limit; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
   double uniform() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
-  /// Equally likely in every decade.
+  /// Draws a number whose logarithm is uniformly distributed.
   double log_uniform(double from, double to) { return from * std::pow(to / from, uniform()); }
 
  private:
   std::mt19937_64 engine_;
 };
 
-/// What of the simulator an instance may use besides links, codecs and gradients.
+/// Features of the simulator that an instance may use, besides links, codecs and gradients.
 struct Features {
   bool grouping = true;  ///< bulk groups and batches
   bool uneven = true;    ///< stragglers, overlap factors, shared cores, bursts, half duplex
@@ -41,7 +41,7 @@ struct Features {
   std::size_t most_options = 8;
 };
 
-/// A small problem that owns what it refers to.
+/// A small problem that owns all its parts.
 class RandomInstance {
  public:
   RandomInstance(std::uint64_t seed, const Features& features) : draws_(seed) {
@@ -103,7 +103,7 @@ class RandomInstance {
   }
   std::size_t random_scheme() { return draws_.below(choices_.schemes.size()); }
 
-  /// Leaves one plan of all.
+  /// The option set with this plan only.
   Choices only(std::size_t scheme, const std::vector<std::uint16_t>& options) const {
     Choices one = choices_;
     one.schemes = {choices_.schemes[scheme]};

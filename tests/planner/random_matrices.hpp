@@ -8,8 +8,8 @@
 
 namespace hipress::planner {
 
-/// A RandomProblem whose gradients are mostly matrices, with algorithms of low rank among the
-/// others and their stages in the profile. The same for the same seed everywhere.
+/// A RandomProblem whose gradients are mostly matrices. Its algorithms include low-rank ones, and
+/// the profile has costs of their stages. The same seed gives the same problem on every platform.
 class RandomMatrices {
  public:
   RandomMatrices(std::uint64_t seed, const RandomProblem::Range& range)

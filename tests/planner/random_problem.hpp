@@ -13,9 +13,9 @@
 
 namespace hipress::planner {
 
-/// A random model on random machines, the same for the same seed everywhere: sizes over six
-/// decades, random ready times, 2 to 64 nodes, and raw communication that takes 0.3 to 10 times as
-/// long as backward.
+/// A random model on random machines. The same seed gives the same problem on every platform. Sizes
+/// range over six decades, ready times are random, there are 2 to 64 nodes, and raw communication
+/// takes 0.3 to 10 times as long as backward.
 class RandomProblem {
  public:
   struct Range {
@@ -40,7 +40,7 @@ class RandomProblem {
     make_machines(nodes, elements, backward_s);
   }
 
-  /// On `network`, with Problem::machines pointing into this object.
+  /// Problem on `network`. Problem::machines points into this object.
   Problem problem(sim::Network network) {
     machines.network = network;
     return {.model = model,
@@ -63,7 +63,7 @@ class RandomProblem {
 
   void make_machines(std::uint32_t nodes, std::int64_t elements, double backward_s) {
     topology = below(2) == 0 ? "ps" : "ring";
-    const double ratio = between(0.3, 10);  // raw communication to backward
+    const double ratio = between(0.3, 10);  // raw communication relative to backward
     const double bytes = 8.0 * static_cast<double>(elements) * (nodes - 1) / nodes;
     const double bandwidth = bytes / (ratio * backward_s);
     profile.name = "random";
@@ -72,7 +72,7 @@ class RandomProblem {
                     .bandwidth_both_ways = bandwidth,
                     .latency_s = below(2) == 0 ? 0 : between(1e-6, 50e-6)};
     const double launch_s = between(2e-6, 30e-6);
-    // Per element, a node of a ring or with its share of servers encodes, adds and decodes once.
+    // A node encodes, adds and decodes each element once, both in a ring and as one of N servers.
     const double element_s = between(0.03, 3) * backward_s / (3 * static_cast<double>(elements));
     const auto curve = [&](double factor) {
       return costs::Curve{{{0, launch_s, element_s * factor}}, 0};

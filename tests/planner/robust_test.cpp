@@ -42,7 +42,8 @@ TEST_CASE("factors of bandwidth are within bounds, spread, and of the seed") {
   CHECK(least < 0.81);
   CHECK(most <= 1.2);
   CHECK(most > 1.19);
-  CHECK(sum / 1000 == Approx(1).margin(0.015));  // sd of the mean: 0.2 / sqrt(3 · 1000) = 0.0037
+  // Standard deviation of the mean: 0.2 / sqrt(3 · 1000) = 0.0037.
+  CHECK(sum / 1000 == Approx(1).margin(0.015));
   CHECK(bandwidth_factor({.seed = 1}, 5) == 1);
   CHECK(bandwidth_factor({.bandwidth = 0.2, .seed = 2}, 5) != bandwidth_factor(some, 5));
 }
@@ -61,8 +62,8 @@ TEST_CASE("percentiles are those of simulations with each bandwidth") {
   }
   std::sort(times_s.begin(), times_s.end());
   CHECK(nominal.spread.replicas == 20);
-  CHECK(nominal.spread.p50_s == times_s[9]);   // ten of twenty reach it
-  CHECK(nominal.spread.p90_s == times_s[17]);  // eighteen
+  CHECK(nominal.spread.p50_s == times_s[9]);   // ten of twenty times are at most this
+  CHECK(nominal.spread.p90_s == times_s[17]);  // eighteen are
 }
 
 TEST_CASE("every link has the factor, those between the GPUs of a node too") {
@@ -91,7 +92,7 @@ TEST_CASE("the plan with the least 90th percentile is chosen, for any number of 
         .replicas = 40,
         .seed = seed};
     const RobustChoice one = choose_robust(problem, candidates(problem), uncertainty);
-    CHECK(one.candidates.size() == 4);  // "again" is "onebit"
+    CHECK(one.candidates.size() == 4);  // "again" equals "onebit", so it is left out
     for (const RobustCandidate& candidate : one.candidates) {
       CHECK(candidate.spread.p50_s <= candidate.spread.p90_s);
       if (candidate.spread.replicas < 40) continue;

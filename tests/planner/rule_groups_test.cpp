@@ -14,7 +14,7 @@ using casync::Picoseconds;
 using Pair = std::pair<std::size_t, std::size_t>;
 using Decided = std::vector<std::optional<Groupable>>;
 
-/// Gradients of 10 bytes that follow one another, some at once.
+/// Gradients of 10 bytes in the order of backward. Some are ready at the same time.
 struct Instance {
   casync::Aggregation rule = {.threshold_bytes = 20};
   std::vector<RuleGroups::Candidate> candidates;
@@ -32,7 +32,7 @@ struct Instance {
     }
   }
 
-  /// With one of two algorithms, or too large for a group.
+  /// Gives the gradient one of two algorithms, or makes it too large for a group.
   Groupable way(unsigned which, std::size_t place) const {
     return {.ready = candidates[place].ready,
             .bytes = which == 2 ? 30 : 10,
@@ -50,7 +50,7 @@ std::set<Pair> pairs_of(const std::vector<std::vector<std::size_t>>& groups) {
   return pairs;
 }
 
-/// Pairs of decided gradients that are together however the others are decided.
+/// Keeps in `common` the pairs of gradients that share a group, however the others are decided.
 void keep_common(const Instance& instance, Decided decided, std::size_t place,
                  std::optional<std::set<Pair>>& common) {
   if (place == decided.size()) {
@@ -84,7 +84,7 @@ TEST_CASE("gradients are in one group for sure where every way to go on says so"
     const std::set<Pair> sure =
         pairs_of(RuleGroups(instance.rule, instance.candidates).sure(instance.decided));
     for (const Pair& pair : sure) CHECK(common->contains(pair));
-    // With a limit that can be met, less may be known than is so.
+    // If groups can reach the size limit, not all sure pairs are found.
     if (!instance.rule.limit_bytes || *instance.rule.limit_bytes >= 60) CHECK(sure == *common);
     together += static_cast<int>(sure.size());
   }

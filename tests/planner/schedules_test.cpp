@@ -13,10 +13,9 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kGigabit = 1e9 / 8;  // bytes a second
+constexpr double kGigabit = 1e9 / 8;  // in bytes per second
 
-/// Layers that are all alike, of `elements` raw fp32 values each, whose forward passes take a third
-/// of the step.
+/// Model of equal layers, each with `elements` raw fp32 values. Forward takes a third of the step.
 models::Model alike(int layers, std::int64_t elements, double step_s) {
   models::Model model;
   model.forward_s = step_s / 3;
@@ -28,7 +27,7 @@ models::Model alike(int layers, std::int64_t elements, double step_s) {
   return model;
 }
 
-/// Two ends without latency and overheads, raw values by a ring.
+/// Two nodes that send raw values by a ring, without latency and overheads.
 sim::Scenario two_ends(models::Model model, const std::string& schedule,
                        double bandwidth = kGigabit) {
   sim::Scenario scenario;
@@ -79,12 +78,12 @@ TEST_CASE("local updates of one fragment take the time of the closed form") {
     const double layer_s = 4.0 * static_cast<double>(elements) / bandwidth;
     const double waits = step_s / 3 + 2 * step_s / (3 * layers) + layers * layer_s;
     const double expected = (steps - 1) * step_s + std::max(waits, step_s + layer_s);
-    // Every layer's times are rounded to picoseconds.
+    // The times of each layer are rounded to picoseconds.
     CHECK(std::abs(found - expected) <= 4e-12 * layers);
   }
 }
 
-/// A row of the published table.
+/// A job and its required bandwidth: a row of the published table.
 struct Cell {
   int layers = 0, local_steps = 0, fragments = 0, every = 0, overlap = 0, bits = 0;
   double parameters = 0, step_s = 0, utilization = 0, gbit_s = 0;
@@ -118,9 +117,9 @@ std::vector<Cell> published() {
   return cells;
 }
 
-// Douillard et al., "Streaming DiLoCo with overlapping communication", arXiv 2501.18512, table 4:
-// the largest bandwidth of a grid that does not reach the utilisation. The grid has 50 points from
-// 0.1 to 1000 Gbit/s.
+// Table 4 of Douillard et al., "Streaming DiLoCo with overlapping communication", arXiv 2501.18512,
+// gives the largest bandwidth of a grid that does not reach the utilisation. The grid has 50 points
+// from 0.1 to 1000 Gbit/s.
 TEST_CASE("published required bandwidths are found within a step of their grid") {
   const double grid_step = std::pow(10.0, 4.0 / 49);
   const std::vector<Cell> cells = published();
@@ -136,7 +135,7 @@ TEST_CASE("published required bandwidths are found within a step of their grid")
     REQUIRE(found.front().bits_per_s);
     const double steps_up =
         std::log(*found.front().bits_per_s / 1e9 / cell.gbit_s) / std::log(grid_step);
-    // The table's numbers have one decimal.
+    // The table rounds to one decimal.
     const double rounding = std::log(1 + 0.05 / cell.gbit_s) / std::log(grid_step);
     CHECK(steps_up > -1 - rounding);
     CHECK(steps_up <= 1 + rounding);
@@ -176,15 +175,15 @@ TEST_CASE("a utilisation that no bandwidth reaches has a reason instead") {
   CHECK_THAT(found[1].reason, Catch::Contains("% at any bandwidth"));
 }
 
-// INTELLECT-1 (arXiv 2412.01152): 10 B parameters, 38 minutes of computation between
-// synchronisations, which took 103, 382 and 469 s.
+// INTELLECT-1 (arXiv 2412.01152) has 10 B parameters, and 38 minutes of computation between
+// synchronisations. Three of its synchronisations took 103, 382 and 469 s.
 TEST_CASE("INTELLECT-1's utilisations are those published") {
   const std::pair<double, double> measured[] = {{103, 0.957}, {382, 0.856}, {469, 0.830}};
   for (const auto& [synchronisation_s, published] : measured) {
     constexpr std::int64_t kLayers = 32;
-    constexpr std::int64_t kElements = 10'000'000'000 / kLayers / 4;  // one byte each
+    constexpr std::int64_t kElements = 10'000'000'000 / kLayers / 4;  // one byte per parameter
     const double bandwidth = 1e10 / synchronisation_s;
-    // 100 steps of 22.8 s are 38 minutes.
+    // 100 steps of 22.8 s take 38 minutes.
     const sim::Scenario scenario =
         two_ends(alike(kLayers, kElements, 22.8), "local(steps=100)", bandwidth);
     CHECK(utilization(scenario) == Approx(published).margin(0.01));
@@ -218,7 +217,7 @@ TEST_CASE("the schedule that is chosen has the shortest period of those that are
   CHECK(choose_schedule(std::vector{plan(1, 2), plan(100, 1), plan(50, 1.004)}, 0.005) == 2);
   CHECK(choose_schedule(std::vector{plan(1, 2), plan(100, 1), plan(50, 1.006)}, 0.005) == 1);
   CHECK(choose_schedule(std::vector{plan(100, 1), plan(1, 1)}, 0.005) == 1);
-  // Of one period, the mean that is less late, and then what is less compressed.
+  // Among plans of one period, the lowest `late` is chosen, then the lowest loss.
   std::vector<ScheduledPlan> plans(3, plan(100, 1));
   plans[0].late = 2;
   plans[1].late = plans[2].late = 1;

@@ -20,17 +20,15 @@ SecopaCosts::Cost proportional(double slope) {
 SecopaCosts::Transfer same(const SecopaCosts::Cost& cost) { return {cost, cost, cost}; }
 
 TEST_CASE("ps charges min(K+1, N) encodes and min(N-1+K, 2(N-1)) decodes in a row") {
-  // N = 4, 4 elements, compressed transfers at 1000·x, raw ones at a million: K = 4 has the
-  // smallest x = 1. gather + broadcast = 2000, min(5, 4) = 4 encodes at 1, min(7, 6) = 6 decodes at
-  // 10: 2064.
+  // N = 4 and 4 elements. K = 4 has the smallest x, 1: gather and broadcast cost 2000, min(5, 4) =
+  // 4 encodes cost 1 each, min(7, 6) = 6 decodes cost 10 each. Together this is 2064.
   const SecopaCosts costs = {constant(1), constant(10), same(constant(1e6)),
                              same(proportional(1000))};
   const SecopaChoice four = choose(costs, "ps", 4, 4);
   CHECK(four.compress);
   CHECK(four.partitions == 4);
   CHECK(four.cost == 2064);
-  // Transfers for nothing: K = 1 has the fewest codec steps, 2 encodes and min(4, 6) = 4
-  // decodes: 42.
+  // Free transfers: K = 1 has the fewest codec steps, 2 encodes and min(4, 6) = 4 decodes, 42.
   const SecopaCosts codecs_only = {constant(1), constant(10), same(constant(1e6)),
                                    same(constant(0))};
   CHECK(choose(codecs_only, "ps", 4, 4).partitions == 1);
@@ -38,7 +36,7 @@ TEST_CASE("ps charges min(K+1, N) encodes and min(N-1+K, 2(N-1)) decodes in a ro
 }
 
 TEST_CASE("ring charges 2(N-1) sends, and N encodes and decodes if compressed") {
-  // N = 3, 6 elements, K = 3: x = 2. Raw 2·2·(5·2) = 40; compressed 2·2·2 + 3·1 + 3·2 = 17.
+  // N = 3 and K = 3, so x = 2. Raw: 2·2·(5·2) = 40. Compressed: 2·2·2 + 3·1 + 3·2 = 17.
   const SecopaCosts costs = {constant(1), constant(2), same(proportional(5)),
                              same(proportional(1))};
   const SecopaChoice compressed = choose(costs, "ring", 3, 6);
@@ -47,7 +45,7 @@ TEST_CASE("ring charges 2(N-1) sends, and N encodes and decodes if compressed") 
   CHECK(compressed.cost == 17);
   const SecopaCosts dear = {constant(10), constant(10), same(proportional(5)),
                             same(proportional(1))};
-  CHECK_FALSE(choose(dear, "ring", 3, 6).compress);  // 8 + 30 + 30 > 40
+  CHECK_FALSE(choose(dear, "ring", 3, 6).compress);  // compressed 8 + 30 + 30, raw 40
   CHECK(choose(dear, "ring", 3, 6).cost == 40);
 }
 
@@ -67,12 +65,12 @@ TEST_CASE("one node compresses nothing, and other topologies have no formula") {
 
 TEST_CASE("published costs are constant below the point where the line meets the overhead") {
   const SecopaCosts costs = published_costs(16);
-  // Broadcast, N = 16: 0.45538 + 1.2915e-5·x meets 0.58353 at x = 9922.6 elements.
+  // Broadcast at N = 16: 0.45538 + 1.2915e-5·x meets the overhead 0.58353 at x = 9922.6 elements.
   CHECK(costs.raw.broadcast(9922) == 0.58353);
   CHECK(costs.raw.broadcast(9923) == Approx(0.45538 + 1.2915e-5 * 9923));
-  // Gather's A lies above its overhead: the line holds from 0 on.
+  // For gather, A is above the overhead, so the line holds from 0 on.
   CHECK(costs.raw.gather(0) == 1.4406);
-  // Compressed, 1/16 of the elements travel and are decoded.
+  // A compressed message has 1/16 of the elements, which is also the number that is decoded.
   CHECK(costs.compressed.gather(1.6e6) == costs.raw.gather(1e5));
   CHECK(costs.decode(1.6e9) == 1.3956e-1 + 6.2041e-9 * 1e8);
   CHECK(costs.encode(1e8) == 5.8938e-2 + 1.4133e-8 * 1e8);
@@ -81,9 +79,9 @@ TEST_CASE("published costs are constant below the point where the line meets the
 TEST_CASE(
     "between published numbers of nodes, the cost per peer is interpolated, and beyond it is "
     "held") {
-  // A of gather divided by N−1: 0.80768/7 at 8 and 1.4406/15 at 16; 12 lies halfway.
+  // A of gather, divided by N−1, is 0.80768/7 at N = 8 and 1.4406/15 at N = 16; 12 lies halfway.
   CHECK(published_costs(12).raw.gather(0) == Approx((0.80768 / 7 + 1.4406 / 15) / 2 * 11));
-  // 5 lies a quarter of the way from 4 to 8; B of broadcast: 2.7157e-6/3 and 6.1172e-6/7.
+  // 5 lies a quarter of the way from 4 to 8; broadcast's B/(N−1) is 2.7157e-6/3 and 6.1172e-6/7.
   const double per_peer = 2.7157e-6 / 3 + (6.1172e-6 / 7 - 2.7157e-6 / 3) / 4;
   const SecopaCosts five = published_costs(5);
   CHECK(five.raw.broadcast(2e8) - five.raw.broadcast(1e8) == Approx(per_peer * 4 * 1e8));
@@ -116,25 +114,24 @@ const casync::Algorithm kEighth = {"eighth", [](std::int64_t elements) { return 
 
 TEST_CASE("measured fan-in and fan-out are interpolated per peer, in bytes") {
   costs::Profile profile = measured_profile();
-  profile.fan_in[4] = {{{0, 3e-6, 3e-9}}, 0};   // 1 us + 1 ns a byte for each of 3 peers
-  profile.fan_in[8] = {{{0, 14e-6, 7e-9}}, 0};  // 2 us + 1 ns a byte for each of 7
+  profile.fan_in[4] = {{{0, 3e-6, 3e-9}}, 0};   // 1 us + 1 ns per byte for each of 3 peers
+  profile.fan_in[8] = {{{0, 14e-6, 7e-9}}, 0};  // 2 us + 1 ns per byte for each of 7 peers
   profile.fan_out = profile.fan_in;
   const SecopaCosts costs = measured_costs(profile, kEighth, 6);
-  // N = 6 lies halfway: 1.5 us + 1 ns a byte for each of 5 peers; 1000 elements are 4000 bytes raw,
-  // 125 compressed.
+  // N = 6 lies halfway: 1.5 us + 1 ns per byte and peer; 4000 bytes raw, 125 if compressed.
   CHECK(costs.raw.gather(1000) == Approx(5 * (1.5e-6 + 4000e-9)));
   CHECK(costs.compressed.broadcast(1000) == Approx(5 * (1.5e-6 + 125e-9)));
 }
 
 TEST_CASE("without fits, gather and broadcast come from the link, as sends always do") {
   const SecopaCosts costs = measured_costs(measured_profile(), kEighth, 3);
-  // L + 2·(o + 4000 B / 4 GB/s) = 5 + 2·(1 + 1) us
+  // Both take L + 2·(o + 4000 B / 4 GB/s) = 5 + 2·(1 + 1) us.
   CHECK(costs.raw.gather(1000) == Approx(9e-6));
   CHECK(costs.raw.broadcast(1000) == Approx(9e-6));
-  // o + 4000 B / 2 GB/s + L, both directions being busy in a ring = 1 + 2 + 5 us
+  // A send takes o + 4000 B / 2 GB/s + L = 1 + 2 + 5 us: in a ring, links are busy both ways.
   CHECK(costs.raw.send(1000) == Approx(8e-6));
   CHECK(costs.encode(1000) == Approx(3e-6));
-  CHECK(costs.decode(1000) == Approx(5e-6));  // per element of the output
+  CHECK(costs.decode(1000) == Approx(5e-6));  // per element of the decoded output
 }
 
 TEST_CASE("fits of fan-in and fan-out are left out on other links than they were measured on") {
@@ -148,7 +145,7 @@ TEST_CASE("fits of fan-in and fan-out are left out on other links than they were
   CHECK(moved.link == slow);
   CHECK(moved.fan_in.empty());
   CHECK(moved.fan_out.empty());
-  // L + 3·(o + 4000 B / 1 GB/s) = 5 + 3·(1 + 4) us
+  // It takes L + 3·(o + 4000 B / 1 GB/s) = 5 + 3·(1 + 4) us.
   CHECK(measured_costs(moved, kEighth, 4).raw.gather(1000) == Approx(20e-6));
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-/// Blocks of a transformer in bf16, its largest tensors in four, and a step of `step_s`.
+/// Model of a transformer in bf16 with four tensors per layer and a step of `step_s`.
 models::Model transformer(int layers, std::int64_t width, double step_s) {
   models::Model model;
   model.name = "transformer";
@@ -68,7 +68,7 @@ double step_of(const Problem& problem, const casync::Plan& plan) {
   return simulated_iteration_s(problem.model, plan, *problem.machines);
 }
 
-/// The job on its GPUs, with a schedule.
+/// The job's problem with every GPU as a node, under the schedule.
 Problem with(const GpuProblem& gpus, const casync::Schedule& schedule,
              const std::string& shards_by = "library") {
   Problem problem = gpus.problem();
@@ -88,7 +88,7 @@ ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& sche
   return made;
 }
 
-/// Those of sharded jobs.
+/// Simulates the baselines of sharded jobs.
 std::vector<Baseline> baselines_of(const Problem& problem,
                                    const std::string& shards_by = "library") {
   const GpuProblem gpus(problem);
@@ -115,7 +115,7 @@ TEST_CASE("a sharded plan compresses where the network bounds, and nothing where
   const double raw_s = step_of(on_gpus.problem(), raw);
   CHECK(plan.iteration_s < 0.8 * raw_s);
   CHECK(plan.lower_bound_s > 0.7 * plan.iteration_s);
-  // Which no one form for all layers beats by more than what layers give up, twice the tolerance.
+  // No single form for all layers may be faster by more than twice the tolerance.
   for (const std::int8_t gather : {casync::kRaw, std::int8_t{0}, std::int8_t{1}}) {
     for (const std::int8_t reduce : {casync::kRaw, std::int8_t{0}, std::int8_t{1}}) {
       for (const std::uint32_t within : {1u, 8u}) {
@@ -146,9 +146,9 @@ TEST_CASE("a plan of shards in messages is searched, and compared, by what carri
     const auto schedule = casync::Schedule::parse("fsdp");
     const ScheduledPlan found = plan_schedule(job.problem(), schedule, shards_by);
     CHECK(found.plan.shards_by == shards_by);
-    CHECK(found.lower_bound_s == 0);  // not known
+    CHECK(found.lower_bound_s == 0);  // unknown for messages
     CHECK(found.iteration_s == step_of(on_gpus.problem(), found.plan));
-    // As a plan without compression is read: gathers are fp32, and reductions cast.
+    // Without compression, messages of gathers are fp32, and those of reductions are cast.
     casync::Plan raw = found.plan;
     raw.algorithms = {algorithm("bf16")};
     raw.gathers.clear();
@@ -157,7 +157,7 @@ TEST_CASE("a plan of shards in messages is searched, and compared, by what carri
     casync::Plan by_library = found.plan;
     by_library.shards_by = "library";
     CHECK(found.iteration_s != step_of(on_gpus.problem(), by_library));
-    // The model is in bf16, in which FSDP2 sends it; as messages raw values would be fp32.
+    // FSDP2 sends the model in bf16, its own dtype. In messages, raw values would be fp32.
     const std::vector<Baseline> baselines = baselines_of(job.problem(), shards_by);
     raw.gathers.assign(raw.decisions.size(), 0);
     CHECK(baselines.front().iteration_s == step_of(on_gpus.problem(), raw));
@@ -173,12 +173,12 @@ TEST_CASE("what stays raw of half precision travels in messages as it is stored"
   const ScheduledPlan found = plan_schedule(problem, schedule, "ring");
   CHECK(found.compressed == 0);
   CHECK(found.given_up == Coarseness{});
-  // Two gathers and a reduction of 2 bytes for each parameter, of which a rank sends 7 of 8 parts.
+  // A step has two gathers and a reduction of 2 bytes per parameter. A rank sends 7 of 8 parts.
   const double parameters = 2 * 4 * 3.0 * 512 * 512;
   CHECK(found.traffic.bytes_per_step == 3 * 2 * parameters * 7 / 8);
 
   models::Model mixed = problem.model;
-  mixed.gradients.front().dtype = models::Dtype::kFloat32;  // of the last layer
+  mixed.gradients.front().dtype = models::Dtype::kFloat32;  // belongs to the last layer
   casync::Plan plan = found.plan;
   plan.algorithms.clear();
   plan.gathers.clear();
@@ -238,7 +238,7 @@ TEST_CASE("what plans of schedules know nothing of is refused or said", "[tool]"
     CHECK_THAT(place.run(job + "--schedule fsdp " + option).err, Contains(name + " has no effect"));
     CHECK_THAT(place.run(job + "--schedule fsdp").err, !Contains("has no effect"));
   }
-  // Messages share links, and gradients that are averaged have a topology.
+  // With messages the network matters, and with ddp the topology.
   CHECK_THAT(place.run(job + "--schedule fsdp --shards-by ring --network port").err,
              !Contains("has no effect"));
   CHECK_THAT(place.run(job + "--schedule fsdp --schedule ddp --topology ring").err,
@@ -270,7 +270,7 @@ TEST_CASE("each collective whose cost is an estimate is named", "[tool]") {
   CHECK_THAT(place.run(sim + "--nnodes 8 --schedule fsdp").err, !Contains("not measured"));
   CHECK_THAT(place.run(sim + "--nnodes 4 --schedule fsdp").err,
              Contains("all-gather of 4 nodes was not measured: interpolated between 2 and 8"));
-  // Shards are gathered among 2; between groups, means are of 8, and of 4.
+  // Shards are gathered among 2 nodes. Means are among 8 nodes here, and 4 in the next run.
   CHECK_THAT(place.run(sim + "--nnodes 16 --schedule 'hsdp(shard=2)'").err,
              !Contains("not measured"));
   CHECK_THAT(place.run(sim + "--nnodes 8 --schedule 'hsdp(shard=2)'").err,
@@ -316,7 +316,7 @@ TEST_CASE("what a sharded plan gives up counts gathers and how often reductions 
   const GpuProblem on_gpus(job.problem());
   casync::Plan plan = zeropp(on_gpus.problem());
   const Coarseness both = coarseness_of(on_gpus.problem(), plan);
-  CHECK(both.encodings == 2);  // int4block, in two steps
+  CHECK(both.encodings == 2);  // int4block encodes twice in its reductions
   plan.decisions.assign(plan.decisions.size(), {});
   const Coarseness gathers = coarseness_of(on_gpus.problem(), plan);
   CHECK(gathers < both);
@@ -335,7 +335,7 @@ TEST_CASE("a schedule of a set that does not fit the nodes is left out") {
   CHECK_THAT(why("hsdp(shard=5)"), Contains("shard=5 does not divide 32 nodes"));
   CHECK(why("hsdp(shard=4)").empty());
   CHECK(why("hsdp(shard=16, reshard=4)").empty());
-  // Of 24 GPUs on hosts of 8, every other 12 begin amid a host.
+  // Of 24 GPUs on hosts of 8, every second group of 12 begins in the middle of a host.
   const Job three(transformer(2, 64, 1), 3, 1e9);
   CHECK_THAT(refusal_of_nodes(three.problem(), casync::Schedule::parse("hsdp(shard=12)")),
              Contains("groups of 12 nodes, 1 apart, are on hosts of 8 in different ways; give "
@@ -344,7 +344,7 @@ TEST_CASE("a schedule of a set that does not fit the nodes is left out") {
 
 TEST_CASE("memory is counted by schedule and optimizer") {
   const models::Model model = transformer(4, 1024, 1);
-  const std::int64_t layer = 12 * 1024 * 1024, all = 4 * layer;  // parameters
+  const std::int64_t layer = 12 * 1024 * 1024, all = 4 * layer;  // number of parameters
   casync::Plan plan{.topology = "allreduce", .nodes = 8, .algorithms = {}, .decisions = {}};
   plan.decisions.resize(model.gradients.size());
   const auto memory = [&](const char* schedule, const char* optimizer = "adamw") {
@@ -421,7 +421,7 @@ TEST_CASE("sharded plans are compared with FSDP2, FSDP1, HSDP and ZeRO++ as they
   CHECK(in_bf16[3].plan.schedule.text() == "hsdp(shard=8)");
   CHECK(in_bf16[4].iteration_s == step_of(gpus.problem(), zeropp(gpus.problem())));
 
-  // In fp32, what FSDP2 sends in bf16 is what a model in bf16 sends, and casts cost nothing.
+  // FSDP2 with (free) casts sends as much for a model in fp32 as without casts for one in bf16.
   for (models::Gradient& gradient : job.model.gradients) gradient.dtype = models::Dtype::kFloat32;
   const std::vector<Baseline> in_fp32 = baselines_of(job.problem());
   CHECK(names_of(in_fp32) == std::vector<std::string>{"fsdp2", "fsdp2_bf16", "fsdp2_mixed", "fsdp1",
@@ -429,13 +429,12 @@ TEST_CASE("sharded plans are compared with FSDP2, FSDP1, HSDP and ZeRO++ as they
                                                       "hsdp_mixed", "zeropp"});
   CHECK(*in_fp32[0].iteration_s > 1.5 * *in_fp32[1].iteration_s);
   CHECK(*in_fp32[1].iteration_s == Approx(*in_bf16[0].iteration_s).epsilon(1e-2));
-  // Of a parameter, three times 4 bytes; with reductions in fp32 twice 2 bytes, and 4.
+  // Per parameter, fp32 sends 3 · 4 bytes; bf16 with reductions in fp32 sends 2 · 2 + 4 bytes.
   const auto bytes = [&](const Baseline& one) {
     return figures_of(gpus.problem(), one.plan).traffic.bytes_per_step;
   };
   CHECK(bytes(in_fp32[2]) == Approx(bytes(in_fp32[0]) * 2 / 3).epsilon(1e-3));
-  // What is gathered, and gradients that backward makes, have two bytes in bf16; what is reduced in
-  // fp32 has four.
+  // Gathered parameters and gradients from backward have 2 bytes in bf16, fp32 reductions 4.
   const StateMemory& whole = in_fp32[0].memory;
   CHECK(in_fp32[1].memory.gathered == whole.gathered / 2);
   CHECK(in_fp32[1].memory.reductions == whole.reductions / 2);
@@ -448,7 +447,7 @@ TEST_CASE("sharded plans are compared with FSDP2, FSDP1, HSDP and ZeRO++ as they
         std::vector<std::string>{"fsdp2", "fsdp1", "fsdp1_post", "zeropp"});
 }
 
-/// Baselines and plans of given times.
+/// Baselines and a plan with given times, to be judged.
 struct Beside {
   const Job job{transformer(2, 64, 1), 4, 1e9};
   const GpuProblem gpus{job.problem()};
@@ -527,7 +526,7 @@ TEST_CASE(
   CHECK_THAT(over_hsdp.sentence, Contains("HSDP (give `schedule` 'hsdp(shard=8)') takes 1.003s") &&
                                      Contains("saving 0.3 % is not worth its loss") &&
                                      Contains("FSDP2 by default takes 2s"));
-  // What a framework runs without compression has to be beaten surely, too.
+  // Compression must also be surely faster than what a framework runs without it.
   beside.baselines.back().iteration_s = 1.02;
   beside.baselines.back().response = {.time_s = 1.02, .links_s = 1.02};
   CHECK(beside.verdict().answer == Answer::kTooClose);
@@ -542,7 +541,7 @@ TEST_CASE(
   beside.problem.today = "hsdp";
   CHECK_THAT(beside.verdict().sentence, Contains("saves 250ms of 1.25s") && !Contains("of 2s"));
   beside.problem.memory_bytes = beside.baselines.back().memory.total() - 1;
-  beside.problem.today = {};  // what does not fit is no rival
+  beside.problem.today = {};  // a baseline that does not fit is no rival
   beside.baselines.back().iteration_s = 0.9;
   CHECK_THAT(beside.verdict().sentence, Contains("which does not fit"));
   beside.problem.memory_bytes = 9;
@@ -565,7 +564,7 @@ TEST_CASE("a sharded plan that compresses nothing is laid beside what frameworks
   CHECK_THAT(elsewhere.sentence,
              Contains("compress, but with another plan (99 % sure): ZeRO++ (give `schedule` "
                       "'fsdp(reshard=8)' and `algorithm` int4block) takes 500ms"));
-  // ZeRO++ does not speak for compression where something without it takes less.
+  // If a baseline without compression is faster than ZeRO++, ZeRO++ is no reason to compress.
   beside.add("hsdp", 0.4, "hsdp(shard=8)");
   CHECK(beside.verdict().answer == Answer::kDoNotCompress);
   CHECK_THAT(beside.verdict().sentence,
@@ -585,7 +584,7 @@ TEST_CASE("a verdict names first the row that beats its plan in time and memory"
              Catch::StartsWith("do not compress: FSDP2 by default (`schedule` fsdp) takes 990ms") &&
                  Contains("of a GPU's memory, this plan 1s") && Contains("gives up no more"));
   beside.baselines.clear();
-  beside.add("hsdp", 0.9, "hsdp(shard=4, reshard=false)");  // which takes more memory
+  beside.add("hsdp", 0.9, "hsdp(shard=4, reshard=false)");  // takes more memory than the plan
   CHECK_THAT(beside.verdict().sentence, !Contains("gives up no more"));
 }
 
@@ -614,7 +613,7 @@ TEST_CASE("a sharded plan's file holds what the verdict advises", "[tool]") {
   const auto [slow, of_slow] = plan("1Gbps", "");
   CHECK(slow.at("advice") == "compress");
   CHECK_THAT(place.read("plan.yaml"), Contains("block"));
-  // At 1 Tbit/s a step in bf16 is computation to 1 %, of which compression saves less than 0.5 %.
+  // At 1 Tbit/s, 99 % of a step in bf16 is computation. Compression saves less than 0.5 %.
   const auto [fast, of_fast] = plan("1000Gbps", "");
   CHECK(fast.at("advice") == "do not compress");
   CHECK_THAT(of_fast,
@@ -644,7 +643,8 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   CHECK(answer.at("schedules")[1].at("peak_memory_bytes") <
         answer.at("schedules")[0].at("peak_memory_bytes"));
   CHECK(answer.at("peak_memory").at("gathered").get<std::int64_t>() >= 0);
-  CHECK(answer.at("baselines").size() >= 12);  // gpt2 is in fp32; and DDP's
+  // Nine baselines are of sharded jobs, since gpt2 is in fp32. The others are DDP's.
+  CHECK(answer.at("baselines").size() >= 12);
   CHECK(answer.at("baselines").at("fsdp2") >= answer.at("baselines").at("fsdp2_mixed"));
   CHECK(answer.at("baselines").at("fsdp2_mixed") >= answer.at("baselines").at("fsdp2_bf16"));
   CHECK(answer.at("baselines_p10").at("zeropp") < answer.at("baselines_p90").at("zeropp"));
@@ -675,7 +675,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   const ToolRun row = place.run("hipress-plan " + few + "--schedule fsdp --shards-by direct");
   CHECK_THAT(row.out, Contains(" direct "));
   CHECK(answer.at("schedules")[1].at("shards_by") == "library");
-  CHECK(answer.at("schedules")[0].at("shards_by").is_null());  // ddp
+  CHECK(answer.at("schedules")[0].at("shards_by").is_null());  // ddp has no shards
 
   const ToolRun sharded = place.run(
       "hipress-plan " + job + "--algorithm int8block --json --schedule fsdp --output plan.yaml");
@@ -694,7 +694,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   CHECK_THAT(place.read("t.json"), Contains("AllGather transformer.h.0") &&
                                        Contains("\"gather\"") && Contains("\"reduce\""));
 
-  // GPT-2's blocks in two layers each, and all else in one, as the plan YAML says.
+  // The plan YAML holds the rule: two layers for each of GPT-2's blocks, and one for the rest.
   const std::string wrapped = job + "--wrap 'transformer.h.*.attn, transformer.h.*.mlp' ";
   const ToolRun in_halves =
       place.run("hipress-plan " + wrapped +
@@ -720,7 +720,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   REQUIRE(of_rules.at("wraps").size() == 2);
   CHECK(of_rules.at("wrap") == "transformer.h.*");
   CHECK(of_rules.at("wraps")[0].at("not_chosen").is_null());
-  // 20M leaves the blocks in one layer of 340 MB, which is gathered beside that of the embeddings.
+  // Rule 20M leaves the blocks in one layer of 340 MB, gathered beside that of the embeddings.
   CHECK_THAT(of_rules.at("wraps")[1].at("not_chosen").get<std::string>(),
              Contains("nothing fits into --gpu-memory"));
   CHECK_THAT(place.run("hipress-plan " + job + "--schedule fsdp --wrap 1M --wrap 7M").out,
@@ -730,7 +730,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
       place.run("hipress-plan " + job + "--json --gpu-memory 1.5GB --schedule BEST");
   REQUIRE(best.status == 0);
   const auto choice = nlohmann::json::parse(best.out);
-  // GPT-2 has 124 million parameters in fp32, of 16 bytes each with gradients and adamw's state.
+  // GPT-2's 124 million parameters in fp32 take 16 bytes each with gradients and adamw's state.
   CHECK(choice.at("left_out")[0].at("schedule") == "ddp");
   CHECK_THAT(choice.at("left_out")[0].at("reason").get<std::string>(),
              Contains("does not fit: 1.99GB of a GPU's 1.5GB"));

@@ -9,11 +9,11 @@ namespace {
 
 using Catch::Contains;
 
-// hipress-sim needs plans and the planner's fixtures, so its command line is tested here; the
-// engine in sim/.
+// Tests of hipress-sim's command line. They are here because they need plans and the planner's
+// fixtures; tests of the engine are in tests/sim/.
 
-/// Two gradients, a link of 8 Gbit/s = 1 ns a byte, 10 us a message, 5 us on the wire, codec steps
-/// of 100 us.
+/// Two gradients on a link of 8 Gbit/s (1 ns a byte), with 10 us per message, 5 us on the wire and
+/// codec steps of 100 us.
 class SimFixture : public Workplace {
  public:
   SimFixture() {
@@ -54,13 +54,14 @@ TEST_CASE_METHOD(SimFixture,
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
   CHECK(report.size() == 41);
-  const nlohmann::json& slowdown = report.at("slowdown");  // computation occupies nothing here
+  // On this cluster, tasks do not slow each other down.
+  const nlohmann::json& slowdown = report.at("slowdown");
   CHECK(
       slowdown ==
       nlohmann::json(
           {{"node", 0}, {"by_codecs_s", 0.0}, {"by_transfers_s", 0.0}, {"by_computation_s", 0.0}}));
-  // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
-  // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
+  // 'early' is synchronised long before 'late' is ready after 1 + 3 ms. Then 2(N−1) = 2 steps send
+  // half of 'late', 128000 B, in 10 us + 128 us + 5 us each. Merges are free. Total: 4.286 ms.
   CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));
   CHECK(report.at("compute_s").get<double>() == Approx(4e-3).epsilon(1e-12));
   CHECK(report.at("synchronisation_s").get<double>() == Approx(3.286e-3).epsilon(1e-12));
@@ -71,15 +72,14 @@ TEST_CASE_METHOD(SimFixture,
   CHECK(report.at("orbits") == 2);
   CHECK(report.at("simulation_s").get<double>() > 0);
   CHECK(report.at("tasks_per_s").get<double>() > 0);
-  // Forward and two Backward on 2 nodes; per gradient and partition (K = 2): 2 sends, 2 receives, 1
-  // merge.
+  // Each of 2 nodes has a Forward and 2 Backwards, each partition 2 sends, 2 receives and a merge.
   CHECK(report.at("tasks") == 2 * 3 + 2 * 2 * 5);
   CHECK(report.at("schedule") == "ddp");
   CHECK(report.at("steps_per_period") == 1);
   CHECK(report.at("utilization").get<double>() == Approx(4 / 4.286));
   CHECK(report.at("bytes_per_step") == 257280);
   CHECK(report.at("bytes_per_day").get<double>() == Approx(257280.0 * 86400 / 4.286e-3));
-  // All of it within the 4 ms of a step.
+  // All bytes are sent within a window of the 4 ms that a step computes.
   CHECK(report.at("peak_bits_per_s").get<double>() == Approx(8 * 257280.0 / 4e-3));
 }
 
@@ -101,7 +101,7 @@ TEST_CASE_METHOD(SimFixture,
   }
   CHECK_THAT(run("hipress-sim --plan none " + kTwo).out, Contains("1, which stands for all 2"));
 
-  // 320 elements in 3 slices of 128, 128 and 64.
+  // On 3 nodes, 320 elements are slices of 128, 128 and 64.
   const std::string three = "--input model.yaml --profile cheap.yaml --nnodes 3 --plan none ";
   CHECK(report_of(three).at("folding") == "none");
   CHECK_THAT(run("hipress-sim " + three).out, Contains("slices of gradient 'early' are not equal"));
@@ -119,12 +119,12 @@ TEST_CASE_METHOD(SimFixture, "options change the plan, and unmeasured costs are 
     REQUIRE(done.status == 0);
     return nlohmann::json::parse(done.out);
   };
-  // One group of 64320 elements, a multiple of 64: when 'late' is ready, 2 steps of half of it,
-  // 128640 B: 10 + 128.64 + 5 us each.
+  // The group has 64320 elements, a multiple of 64. When 'late' is ready, 2 steps send half of it,
+  // 128640 B, in 10 + 128.64 + 5 us each.
   const nlohmann::json bulk = report_of("--plan none --bulk-threshold 1MiB");
   CHECK(bulk.at("iteration_s").get<double>() == Approx(4e-3 + 2 * 143.64e-6).epsilon(1e-12));
   CHECK(bulk.at("steady").is_null());
-  // Alone, 'early' is done before 'late' is ready; together or in steps nothing is gained.
+  // 'early' is synchronised before 'late' is ready, so pipelining makes no difference.
   CHECK(report_of("--plan none --no-pipelining").at("iteration_s") ==
         report_of("--plan none").at("iteration_s"));
   const nlohmann::json steady = report_of("--plan none --steady=4");
@@ -133,7 +133,7 @@ TEST_CASE_METHOD(SimFixture, "options change the plan, and unmeasured costs are 
   CHECK(steady.at("iteration_s").get<double>() <= 4.286e-3);
   CHECK(report_of("--plan none --no-selection").at("critical_path_share").at("Encode") > 0);
 
-  // Not measured: an ideal ring, 10 + 128 + 5 us twice.
+  // Without a measurement, an all-reduce is an ideal ring: twice 10 + 128 + 5 us.
   const ToolRun raw = run("hipress-sim --json --plan none --raw-allreduce " + kTwo);
   REQUIRE(raw.status == 0);
   CHECK_THAT(raw.err, Contains("all-reduce of 2 nodes was not measured"));
@@ -185,8 +185,8 @@ TEST_CASE_METHOD(SimFixture, "the report shows times, bytes, critical path and s
 
 TEST_CASE_METHOD(SimFixture, "predictions are of a whole step, whatever its micro-steps",
                  "[tool]") {
-  // Of three, forward 1 and backward 3 ms, and the optimizer 2 ms: 14 ms of computation, of which
-  // 11 before the last backward. All but what is said of them is as if that were forward.
+  // Three micro-steps of 1 ms forward and 3 ms backward, and 2 ms of the optimizer, are 14 ms of
+  // computation. The last backward begins after 11 ms, so times are those of a forward of 11 ms.
   const std::string gradients =
       "gradients:\n- {name: late, elements: 64000, ready: 3ms}\n"
       "- {name: early, elements: 320, ready: 2ms}\n";
@@ -225,14 +225,14 @@ TEST_CASE_METHOD(SimFixture, "the JSON says where the time goes and how busy eve
   const ToolRun done = run("hipress-sim --json --plan none " + kTwo);
   REQUIRE(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
-  // Of 4.286 ms: forward 1, backward 3, two sends of 138 us, two times 5 us on the wire.
+  // 4.286 ms are 1 ms of forward, 3 ms of backward, two sends of 138 us, and twice 5 us of wire.
   const auto& share = report.at("critical_path_share");
   CHECK(share.at("Forward").get<double>() == Approx(1 / 4.286));
   CHECK(share.at("Backward").get<double>() == Approx(3 / 4.286));
   CHECK(share.at("Send").get<double>() == Approx(0.276 / 4.286));
   CHECK(share.at("wire").get<double>() == Approx(0.01 / 4.286));
   CHECK(report.at("exposed_communication_share").at("Send").get<double>() == Approx(276.0 / 286));
-  // Each node sends four messages of 10 us and together 257280 B = 257.28 us.
+  // Each node sends four messages with 10 us each, and 257280 B in total, which take 257.28 us.
   const auto& nodes = report.at("utilisation").at("nodes");
   REQUIRE(nodes.size() == 2);
   CHECK(nodes[1].at("compute").get<double>() == Approx(4 / 4.286));
@@ -261,7 +261,7 @@ TEST_CASE_METHOD(SimFixture, "links of hosts and racks, and between GPUs, are re
   CHECK(links[8].at("direction") == "nic out");
   CHECK(links[15].at("rack") == 1);
   CHECK(links[15].at("direction") == "rack down");
-  // One of the ring's two ways out of a host, and of a rack, is on each.
+  // A rack has one host, so the same bytes arrive on the links of both.
   CHECK(links[15].at("bytes") == links[11].at("bytes"));
   CHECK(links[15].at("bytes").get<std::int64_t>() > 0);
   CHECK_THAT(run("hipress-sim --plan none " + hosts).out,
@@ -281,8 +281,8 @@ TEST_CASE_METHOD(SimFixture, "links of hosts and racks, and between GPUs, are re
 }
 
 TEST_CASE_METHOD(SimFixture, "what computation loses on its host's cores is reported", "[tool]") {
-  // Two ranks compute with a thread each on a host of one core: 4 ms take 8 ms, and what they
-  // encode meanwhile comes on top.
+  // Two ranks with one thread each compute on a host with one core, so 4 ms take 8 ms. Encoding at
+  // the same time takes additional time.
   write("threads.yaml",
         "name: two\nthreads: 1\nforward: 1ms\ngradients:\n"
         "  - {name: late, elements: 64000, ready: 3ms}\n"
@@ -336,7 +336,7 @@ TEST_CASE_METHOD(SimFixture, "sites of a cluster file average within themselves 
   CHECK(all.at("folding") == "none");
   CHECK(one.at("iteration_s").get<double>() ==
         Approx(all.at("iteration_s").get<double>()).epsilon(1e-3));
-  // In 10 steps 143.7 M values are reduced and gathered ten times, and gathered once more.
+  // In 10 steps, 143.7 M values are reduced and gathered ten times, and gathered once more.
   const double bytes = 4 * 143667240.0;
   const double local_s = 21 * 0.75 * bytes / 1.25e9;
   const auto use = one.at("utilisation").at("nodes")[0].at("local").get<double>();
@@ -352,7 +352,7 @@ TEST_CASE_METHOD(SimFixture, "option --sensitivity shows what 10 % more of somet
   const ToolRun done = run("hipress-sim --json --sensitivity --plan none " + kTwo);
   REQUIRE(done.status == 0);
   const auto rows = nlohmann::json::parse(done.out).at("sensitivity");
-  // Exposed are 2·(10 us + 128 us + 5 us).
+  // Communication of 2·(10 us + 128 us + 5 us) is exposed.
   CHECK(rows.at("bandwidth").at("change_s").get<double>() == Approx(-256e-6 / 11).epsilon(1e-6));
   CHECK(rows.at("latency").at("change_s").get<double>() == Approx(-1e-6).epsilon(1e-6));
   CHECK(rows.at("overhead").at("change_s").get<double>() == Approx(-2e-6).epsilon(1e-6));
@@ -424,8 +424,8 @@ TEST_CASE_METHOD(SimFixture, "impossible costs and jitter are refused by file an
   refuses("--plan none --transfer-order last " + kTwo, "'last'", "ready, need");
 }
 
-/// A cluster of two nodes where norm and codecs take 3 times as long together, and nothing else
-/// slows anything.
+/// A cluster of two nodes. Kernels of class norm and codecs take 3 times as long if they run
+/// together; all other classes slow nothing.
 constexpr const char* kMatrix =
     "nodes: 2\noverlap:\n  codec_beside_transfer: 1\n  transfer_beside_codec: 1\n  classes:\n"
     "    gemm: {beside_codec: 1, beside_transfer: 1, slows_codec: 1, slows_transfer: 1}\n"
@@ -453,7 +453,7 @@ TEST_CASE_METHOD(SimFixture, "reports say which mix of computation a prediction 
   };
   const std::string on_matrix = " --cluster matrix.yaml";
   const auto gemm = simulated("gemm", on_matrix), norm = simulated("norm", on_matrix);
-  // Products leave codecs alone, so a model of them is as fast as without a matrix.
+  // Class gemm does not slow codecs, so such a model is as fast as without a matrix.
   CHECK(gemm["iteration_s"] == simulated("gemm", "")["iteration_s"]);
   CHECK(norm["iteration_s"].get<double>() > gemm["iteration_s"].get<double>());
   CHECK(gemm["mix"]["gemm"] == 1);
@@ -499,11 +499,11 @@ TEST_CASE_METHOD(SimFixture, "searches, bounds and warnings know a matrix", "[to
   const auto simulated = nlohmann::json::parse(run("hipress-sim --json --plan p.yaml" + how).out);
   CHECK(planned["predicted_iteration_s"] == simulated["iteration_s"]);
   CHECK(planned["lower_bound_s"].get<double>() <= simulated["iteration_s"].get<double>());
-  // Codecs that slow the computation are one more reason against them.
+  // Codecs that slow the computation are one more reason not to compress.
   const auto all = nlohmann::json::parse(run("hipress-sim --json --plan all" + how).out);
   CHECK(all["iteration_s"].get<double>() >= simulated["iteration_s"].get<double>());
   const ToolRun warned = run("hipress-sim --plan none" + how);
-  // Nothing is coded, and the classes' factors of transfers matter.
+  // Without codecs, codec_beside_transfer has no effect, but factors of transfers have.
   CHECK_THAT(warned.err, Contains("matrix.yaml: overlap.codec_beside_transfer has no effect"));
   CHECK_THAT(warned.err, !Contains("overlap.classes"));
 }
@@ -527,8 +527,8 @@ TEST_CASE_METHOD(SimFixture, "a plan's own Ks and choices are simulated", "[tool
   write("plan.txt", "late,64000,y,2\nearly,320,n,1\n");
   const ToolRun mixed = run("hipress-sim --json --plan plan.txt " + kTwo);
   REQUIRE(mixed.status == 0);
-  // 'late' with K = 2, compressed: per partition 2 encodes, 3 decodes (2N−1), 2 sends, 2 receives =
-  // 9; 'early' with K = 1, raw: 2 sends, 2 receives, 1 merge.
+  // 'late' has K = 2 and is compressed: each partition has 2 encodes, 3 decodes (2N−1), 2 sends and
+  // 2 receives, which are 9 tasks. 'early' has K = 1 and is raw: 2 sends, 2 receives and a merge.
   CHECK(nlohmann::json::parse(mixed.out).at("tasks") == 2 * 3 + 2 * 9 + 5);
 }
 
@@ -560,7 +560,7 @@ TEST_CASE_METHOD(SimFixture, "faster nodes spend less time before and beside com
   const std::string command = "hipress-sim --json --plan none --cluster fast.yaml " + kTwo;
   const ToolRun once = run(command);
   REQUIRE(once.status == 0);
-  // A quarter of 1 + 3 ms, then the ring of 0.286 ms.
+  // Computation takes a quarter of 1 + 3 ms, then the ring takes 0.286 ms.
   const auto report = nlohmann::json::parse(once.out);
   CHECK(report.at("iteration_s").get<double>() == Approx(1.286e-3).epsilon(1e-12));
   CHECK(report.at("synchronisation_s").get<double>() == Approx(1.036e-3).epsilon(1e-12));
@@ -579,7 +579,7 @@ TEST_CASE_METHOD(SimFixture,
                  "graphs without room are refused at once, with what makes them smaller",
                  "[tool]") {
   const std::string many = "--input model.yaml --profile cheap.yaml --plan all --nnodes 1048576 ";
-  // Elements bound the slices: 64000/32 + 320/32 = 2010, with 7(N−1) + 2 tasks each.
+  // The elements limit the number of slices to 64000/32 + 320/32 = 2010. Each has 7(N−1) + 2 tasks.
   const ToolRun whole = run("hipress-sim " + many);
   CHECK(whole.status == 2);
   CHECK(whole.out.empty());
@@ -605,9 +605,8 @@ TEST_CASE_METHOD(SimFixture, "the documented example works", "[tool]") {
 
 TEST_CASE_METHOD(
     SimFixture, "a plan YAML's transfer order is that of its simulation, unless one is asked for") {
-  // b and c are ready while the first hop of a is on its way. In that order, c is last again in the
-  // second hop; by need, c's layer being the first of the next forward pass, a's second hop is
-  // last.
+  // b and c become ready during the first hop of a. By ready time, c is last in the second hop,
+  // too. By need, the second hop of a is last, since the next forward pass begins with c's layer.
   write("three.csv", "name,elements,ready_us\na,1000000,0\nb,500000,1\nc,1000,2\n");
   const std::string rest =
       "gradients:\n  - {name: a, elements: 1000000, algorithm: none, K: 2}\n"
@@ -645,15 +644,15 @@ TEST_CASE_METHOD(SimFixture, "a sweep writes one row per point, the same for any
   const ToolRun done = run("hipress-sim sweep spec.yaml --output all.csv");
   REQUIRE(done.status == 0);
   CHECK(done.out.empty());
-  // Topology and nodes make 6 plans all, 6 baselines none, and 6 of ddp, which go by all-reduce
-  // whatever the topology: 3 graphs more. Each is simulated on both links.
+  // Two topologies and three numbers of nodes make 6 graphs of plan all, 6 of baseline none, and 3
+  // of ddp, whose all-reduce does not use the topology. Each is simulated with both bandwidths.
   CHECK_THAT(done.err,
              Contains("12 points, 6 plans made, 15 graphs, 30 simulations") && !Contains("\r"));
   const std::string all = read("all.csv");
   const auto lines = std::count(all.begin(), all.end(), '\n');
   const std::size_t names = all.find("model,topology,");
   REQUIRE(names != std::string::npos);
-  // Behind what the file was made of: names and rows.
+  // After the head, which describes the inputs, come the column names and one row per point.
   const auto head = std::count(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(names), '\n');
   CHECK(lines - head == 1 + 12);
   CHECK(run("hipress-sim sweep spec.yaml --output three.csv --jobs 3").status == 0);
@@ -671,7 +670,7 @@ TEST_CASE_METHOD(SimFixture, "a sweep writes one row per point, the same for any
 TEST_CASE_METHOD(SimFixture, "a sweep's points are the single simulations", "[tool]") {
   write("spec.yaml", kSweep + "plan: none\n");
   REQUIRE(run("hipress-sim sweep spec.yaml --output all.csv").status == 0);
-  // Topology ring, N = 2, 8 Gbit/s is the hand-derived ring above.
+  // The point with ring, N = 2 and 8 Gbit/s is the hand-derived one above.
   CHECK_THAT(read("all.csv"),
              Contains("model.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,"
                       "1000000000,5e-06,1e-05,1,0.004286,0.003286,0.004,0.000286,1,"));
@@ -681,7 +680,7 @@ TEST_CASE_METHOD(SimFixture, "both helps open with an example, and one leads to 
                  "[tool]") {
   CHECK_THAT(run("hipress-sim --help").out, Contains("hipress-sim sweep --help"));
   CHECK(run(documented_example(*this, "hipress-sim sweep")).status == 0);
-  // 2 plans at 3 sizes, behind the lines of the head and the columns' names.
+  // After the head come the column names, and rows of 2 plans at 3 sizes.
   const std::string csv = read("sweep.csv");
   CHECK(std::ranges::count(csv.substr(csv.find("\nmodel,") + 1), '\n') == 7);
   CHECK_THAT(run("hipress-sim sweep --help").out,
@@ -735,7 +734,7 @@ TEST_CASE_METHOD(SimFixture, "plans that are made for machines have names", "[to
     REQUIRE(done.status == 0);
     return nlohmann::json::parse(done.out).at("iteration_s").get<double>();
   };
-  // One bucket, complete at 1 + 3 ms and all-reduced as an ideal ring does: 2 steps of half of
+  // ddp has one bucket, complete at 1 + 3 ms. Its all-reduce is an ideal ring: 2 steps with half of
   // 257280 bytes, 10 + 128.64 + 5 us each.
   CHECK(seconds("--plan ddp") == Approx(4e-3 + 2 * 143.64e-6).epsilon(1e-12));
   const double best = seconds("--plan best");
@@ -746,7 +745,7 @@ TEST_CASE_METHOD(SimFixture, "plans that are made for machines have names", "[to
   }
   CHECK_THAT(run("hipress-sim --plan ddp " + kTwo).err, Contains("--topology has no effect"));
   refuses("--plan bets " + kTwo, "bets", "best, best_uncompressed, threshold_262144");
-  // An all-reduce carries nothing compressed.
+  // All-reduces carry only raw gradients.
   refuses("--plan all_grouped --input model.yaml --profile cheap.yaml --topology ALLREDUCE",
           "all_grouped", "");
 }
@@ -873,7 +872,7 @@ TEST_CASE_METHOD(SimFixture, "wrong requests of hipress-sim are refused with the
     refuses("--plan none --jobs 100000 " + kTwo, "--jobs", "4096");
   }
   SECTION("no folder for the trace") {
-    // Before anything else is read.
+    // It is refused before any other file is read.
     const ToolRun done = run("hipress-sim --plan none.txt --trace no/such/trace.json " + kTwo);
     CHECK(done.status == 2);
     CHECK_THAT(done.err, Contains("no/such"));

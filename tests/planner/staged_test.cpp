@@ -69,7 +69,8 @@ TEST_CASE("exact timelines of stages end when the simulator says, to the picosec
   int staged = 0, folded = 0, grouped = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RandomMatrices random(seed, {.most_gradients = 12, .most_nodes = 16});
-    if (seed % 5 == 0) random.profile().merge = {};  // rounds of one instant
+    // Free merges give an instant several rounds of events.
+    if (seed % 5 == 0) random.profile().merge = {};
     if (seed % 3 == 0) {
       for (auto& gradient : random.model().gradients) gradient.ready_s = seed % 2 == 0 ? 0 : 1e-3;
     }
@@ -125,7 +126,7 @@ TEST_CASE("a timeline with stages that begins or ends with another is as one fro
   }
 }
 
-/// The bound of all plans, and of one plan alone, against what random plans take.
+/// Checks the bound of all plans, and of one plan alone, against simulations of random plans.
 void check_bound(std::uint64_t first, std::uint64_t last, int plans) {
   for (std::uint64_t seed = first; seed < last; ++seed) {
     RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 8, .most_nodes = 16});
@@ -163,13 +164,13 @@ TEST_CASE("the bound is below random plans with stages of 500 random instances",
   check_bound(1000, 1500, 10);
 }
 
-/// Gaps between the fastest plans and their bounds, with low rank allowed.
+/// Gaps between fastest plans and their bounds, with low rank among the algorithms.
 struct Gaps {
   int instances = 0;
-  int better = 0;  ///< than without low rank
+  int better = 0;  ///< number of instances that are faster than without low rank
   double most = 0;
-  double sum = 0;      ///< of gaps
-  double without = 0;  ///< the same with low rank left out
+  double sum = 0;      ///< sum of gaps
+  double without = 0;  ///< sum of gaps without low rank
 
   std::string describe() const {
     return fmt::format(
@@ -216,7 +217,8 @@ TEST_CASE("with low rank allowed the optimum is never worse, and never below the
   const Gaps gaps = check_optima(0, 30);
   INFO(gaps.describe());
   CHECK(gaps.better > 3);
-  CHECK(gaps.sum < gaps.without + 0.02 * gaps.instances);  // as tight as for the others
+  // The bound is as tight as without low rank.
+  CHECK(gaps.sum < gaps.without + 0.02 * gaps.instances);
 }
 
 TEST_CASE("the same of 500 random instances with low rank allowed", "[long]") {
@@ -258,7 +260,7 @@ costs::Profile matrix_profile() {
   profile.memory_bandwidth = 1e11;
   const costs::Curve codec = {{{0, 1e-4, 0}}, 0};
   for (const char* name : {"onebit", "fp16"}) profile.codecs[name] = {codec, codec, codec};
-  // 10 µs for each encode, and 20 µs for the decode.
+  // Each encode takes 10 µs, the decode 20 µs.
   profile.codecs["powersgd"].stages = {{.a_s = 1e-5}, {.a_s = 1e-5}};
   profile.codecs["powersgd"].decode_stages = {.a_s = 2e-5};
   profile.link = {.overhead_s = 1e-5, .bandwidth = 1e9, .bandwidth_both_ways = 1e9};
@@ -301,7 +303,8 @@ TEST_CASE("a choice whose codec refuses a gradient's shape is not offered for it
     }
   }
   SECTION("of ranks that would not make it smaller") {
-    problem.algorithms = {"powersgd(rank=128)"};  // 2·128·(512 + 512) = 512·512
+    // Factors are as large as the matrix: 2·128·(512 + 512) = 512·512.
+    problem.algorithms = {"powersgd(rank=128)"};
     CHECK(offers(0));
     CHECK_FALSE(offers(2));
   }
@@ -323,17 +326,17 @@ TEST_CASE("DDP's PowerSGD hook takes three all-reduces of a bucket, one behind t
                            .algorithms = {"onebit"},
                            .profile = &profile,
                            .machines = &machines};
-  // All are ready at once; the first bucket ends with w, which alone has 1 MiB and more. Each
-  // all-reduce is an ideal ring: 2(N−1)·(o + S/(N·B)). Of w: P and Q of 1024·4 numbers. The second
-  // bucket is b, raw, and v: 512·4 each. The order is w's P, b and w's Q (each later factor one
-  // place later), v's P, v's Q.
+  // All gradients are ready at time 0. The first bucket ends with w, which has more than 1 MiB.
+  // Each all-reduce is an ideal ring: 2(N−1)·(o + S/(N·B)). P and Q of w have 1024·4 numbers each,
+  // those of v 512·4. The second bucket is b, raw, and v. A later factor of a bucket goes one place
+  // later, so the order is w's P, b, w's Q, v's P, v's Q.
   const auto ring_s = [](double values) { return 6 * (1e-5 + 4 * values / 4 / 1e9); };
   const Baseline baseline = simulate_baseline(*find_baseline("ddp_powersgd"), problem, machines);
   REQUIRE(baseline.iteration_s);
   const double w = ring_s(4096), v = ring_s(2048), b = ring_s(1024);
-  // The codec stream encodes P of w and v first; after w's P it encodes w's Q while b travels.
+  // The codec stream encodes P of w and v first, and w's Q after w's P, while b is sent.
   CHECK(*baseline.iteration_s == Approx(1e-5 + w + b + w + v + 1e-5 + v + 2e-5));
-  CHECK(baseline.plan.bulk_groups.empty());  // each group has one member
+  CHECK(baseline.plan.bulk_groups.empty());  // every group has a single member
   SECTION("a profile without its costs leaves it out") {
     costs::Profile without = profile;
     without.codecs.erase("powersgd");
@@ -365,7 +368,7 @@ TEST_CASE("pass more_accurate takes a higher rank where that costs nothing") {
   costs::Profile profile = matrix_profile();
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   models::Model model = matrices();
-  // Everything of v hides behind w's backward; w, the last, is what the iteration waits for.
+  // v is hidden behind the backward of w. The iteration waits for w, the last gradient.
   model.gradients[2].ready_s = 0;
   model.gradients[1].ready_s = 0.1;
   model.gradients[0].ready_s = 0.2;
@@ -384,14 +387,14 @@ TEST_CASE("pass more_accurate takes a higher rank where that costs nothing") {
   plan.iteration_s = simulated_iteration_s(model, plan.plan, machines);
   const PolishedPlan polished = run_passes(problem, plan, {});
   CHECK(polished.plan.iteration_s <= plan.iteration_s);
-  CHECK(polished.plan.plan.decisions[2].algorithm == casync::kRaw);  // hidden: raw is free
-  // What w takes with rank 1 is less than with 4 or raw, so it stays.
+  CHECK(polished.plan.plan.decisions[2].algorithm == casync::kRaw);  // v is hidden, so raw is free
+  // w takes less time with rank 1 than with rank 4 or raw, so rank 1 stays.
   const casync::Decision& w = polished.plan.plan.decisions[0];
   REQUIRE(w.algorithm != casync::kRaw);
   CHECK(polished.plan.plan.algorithms[static_cast<std::size_t>(w.algorithm)].name ==
         "powersgd(rank=1)");
   SECTION("where raw would be too slow, the rank rises as far as it is free") {
-    profile.all_reduce[4] = {{{0, 1e-3, 0}, {5000, 1, 0}}, 0};  // 1 ms up to 5000 bytes, then 1 s
+    profile.all_reduce[4] = {{{0, 1e-3, 0}, {5000, 1, 0}}, 0};  // 1 ms up to 5000 bytes, 1 s above
     const Machines steps = {profile, machines.cluster, sim::Network::kPort};
     problem.machines = &steps;
     model.gradients[1].ready_s = 0.0;
@@ -400,7 +403,7 @@ TEST_CASE("pass more_accurate takes a higher rank where that costs nothing") {
     const PolishedPlan higher = run_passes(problem, plan, {});
     const casync::Decision& chosen = higher.plan.plan.decisions[0];
     REQUIRE(chosen.algorithm != casync::kRaw);
-    // 256·4 numbers are 4096 bytes: as fast as rank 1.
+    // At rank 4, a factor has 256·4 numbers, 4096 bytes. It is as fast as at rank 1.
     CHECK(higher.plan.plan.algorithms[static_cast<std::size_t>(chosen.algorithm)].name ==
           "powersgd(rank=4)");
   }
@@ -455,14 +458,14 @@ TEST_CASE("a list says all ranks in short, and SeCoPa's search leaves them out a
       place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'powersgd(rank=1|999)'");
   CHECK(unknown.status == 2);
   CHECK_THAT(unknown.err, Catch::Contains("rank=999"));
-  // 2^30 algorithms of an unknown parameter: the parameter is what is wrong.
+  // The list expands to 2^30 algorithms. The error must name the unknown parameter.
   std::string all;
   for (int i = 1; i <= 30; ++i) all += fmt::format("p{}=1|2,", i);
   const ToolRun many =
       place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'onebit(" + all + "q=1)'");
   CHECK(many.status == 2);
   CHECK_THAT(many.err, Catch::Contains("there is no parameter 'p1'"));
-  // Known ones are counted: 128 ranks in one text, 2 * 64 in two.
+  // Algorithms are counted over the whole list: 64 ranks in each of two texts are 128.
   std::string ranks = "1";
   for (int rank = 2; rank <= 64; ++rank) ranks += fmt::format("|{}", rank);
   const std::string list = "powersgd(rank=" + ranks + ")";

@@ -21,10 +21,10 @@ bool same(const casync::Plan& a, const casync::Plan& b) {
 struct Compared {
   double planned_s = 0;
   double best_baseline_s = INFINITY;
-  double best_alone_s = INFINITY;  ///< of the baselines that send each gradient alone
+  double best_alone_s = INFINITY;  ///< time of the best baseline that sends each gradient alone
 };
 
-/// As hipress-plan: the search, and a baseline instead if that is faster.
+/// Plans as hipress-plan does: takes a baseline instead of the search's plan if it is faster.
 Compared plan_and_compare(RandomProblem& random, sim::Network network, std::int64_t evaluations) {
   Problem problem = random.problem(network);
   problem.grouping = Grouping::kAny;
@@ -48,13 +48,13 @@ Compared plan_and_compare(RandomProblem& random, sim::Network network, std::int6
   return compared;
 }
 
-/// How many instances are at least 5 % faster than every baseline.
+/// Numbers of instances in which the plan is at least 5 % faster than every baseline.
 struct ClearWins {
   int all = 0;
-  int alone = 0;  ///< than every baseline that sends each gradient alone
+  int alone = 0;  ///< only against baselines that send each gradient alone
 };
 
-/// The instances from `first` to before `last`; none may be slower than a baseline.
+/// Plans instances `first` to `last` - 1, and checks that no plan is slower than a baseline.
 ClearWins clear_wins(std::uint64_t first, std::uint64_t last, const RandomProblem::Range& range) {
   ClearWins wins;
   for (std::uint64_t seed = first; seed < last; ++seed) {
@@ -108,7 +108,7 @@ TEST_CASE("more evaluations never give a slower plan on network port") {
     };
     const double few = time();
     problem.limits.evaluations = 3000;
-    CHECK(time() <= few * 1.001);  // other draws, so no promise
+    CHECK(time() <= few * 1.001);  // other draws, so small losses are possible
   }
 }
 
@@ -173,8 +173,9 @@ TEST_CASE("options begin with what sends a gradient as it is, and K keeps slices
   };
   CHECK(choices.algorithms[0].name == "onebit");
   CHECK(choices.gradients[0].front().algorithm == casync::kRaw);
-  CHECK(of(0, casync::kRaw) == std::vector{1, 8});        // 8: the baselines'
-  CHECK(of(1, casync::kRaw) == std::vector{1, 2, 4, 8});  // 200/4 elements a slice, but not 200/8
+  CHECK(of(0, casync::kRaw) == std::vector{1, 8});  // 8 comes from the baselines
+  // A slice has 200/4 elements, but 200/8 would be fewer than 32.
+  CHECK(of(1, casync::kRaw) == std::vector{1, 2, 4, 8});
   CHECK(of(2, casync::kRaw) == std::vector{1, 2, 4, 8, 16, 32});
   CHECK(of(3, casync::kRaw).empty());
   const auto first = static_cast<std::size_t>(choices.gradients[3].front().algorithm);

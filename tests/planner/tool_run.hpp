@@ -12,7 +12,7 @@
 
 namespace hipress::planner {
 
-/// What a tool answered.
+/// Exit status and output of a tool.
 struct ToolRun {
   int status = -1;
   std::string out;
@@ -24,13 +24,13 @@ inline std::string read_whole(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A file of this project, and one of tests/data.
+/// Reads a file of this project; data() reads one of tests/data.
 inline std::string source_file(const std::string& path) {
   return read_whole(std::filesystem::path(HIPRESS_SOURCE_DIR) / path);
 }
 inline std::string data(const std::string& name) { return source_file("tests/data/" + name); }
 
-/// A folder in which tools are run as a user would, gone at the end of the test.
+/// A temporary folder in which tools are run as a user would run them.
 class Workplace {
  public:
   Workplace()
@@ -43,8 +43,7 @@ class Workplace {
   Workplace(const Workplace&) = delete;
   Workplace& operator=(const Workplace&) = delete;
 
-  /// Runs a shell command line that starts with a tool's name ("hipress-plan --nnodes 4") in the
-  /// folder.
+  /// Runs a command line in the folder. It starts with a tool's name: "hipress-plan --nnodes 4".
   ToolRun run(const std::string& command) const {
     const std::string line = "cd '" + path_.string() +
                              "' && PATH='" HIPRESS_TOOL_DIR "':\"$PATH\" " + command +
@@ -71,7 +70,7 @@ class Workplace {
   std::filesystem::path path_;
 };
 
-/// The command on the second line of --help, behind "Example:".
+/// Returns the command on the second line of --help, after "Example:".
 inline std::string documented_example(const Workplace& workplace, const std::string& tool) {
   const std::string help = workplace.run(tool + " --help").out;
   const std::size_t begin = help.find('\n') + 1;

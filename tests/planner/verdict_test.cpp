@@ -25,22 +25,22 @@ models::Model model_of(const std::vector<std::int64_t>& elements) {
 }
 
 TEST_CASE("DDP's first bucket is closed at 1 MiB, the others at 25 MiB") {
-  constexpr std::int64_t kMiB = (1 << 20) / 4;  // in elements
-  // The gradient that reaches the limit still joins the bucket.
+  constexpr std::int64_t kMiB = (1 << 20) / 4;  // in fp32 elements
+  // The gradient that reaches the limit is still in the bucket.
   const models::Model model = model_of({kMiB / 2, kMiB, 10 * kMiB, 14 * kMiB, 5 * kMiB, 1});
   CHECK(ddp_buckets(model) == std::vector<std::vector<std::uint32_t>>{{0, 1}, {2, 3, 4}, {5}});
 }
 
 TEST_CASE("DDP's buckets follow the order of backward") {
   models::Model model = model_of({1 << 20, 8, 16});
-  model.gradients[0].ready_s = 1;  // the last of backward
+  model.gradients[0].ready_s = 1;  // ready last
   CHECK(ddp_buckets(model) == std::vector<std::vector<std::uint32_t>>{{1, 2, 0}});
 }
 
 TEST_CASE("DDP's buckets hold gradients of one type, which are all-reduced as they are") {
   models::Model model = model_of({1 << 20, 8, 1 << 18, 16, 1 << 20});
   for (const int g : {1, 2, 4}) model.gradients[g].dtype = models::Dtype::kBfloat16;
-  // 2^20 fp32 numbers close the first bucket of theirs; bf16 has a first of its own.
+  // 2^20 fp32 numbers fill the first fp32 bucket. The first bf16 bucket is another one.
   CHECK(ddp_buckets(model) == std::vector<std::vector<std::uint32_t>>{{0}, {1, 2, 4}, {3}});
   const Problem problem = {.model = model, .nodes = 4, .algorithms = {"onebit"}};
   const casync::Plan plan = ddp(problem);
@@ -50,7 +50,7 @@ TEST_CASE("DDP's buckets hold gradients of one type, which are all-reduced as th
   CHECK(plan.bulk_groups == std::vector<std::vector<std::uint32_t>>{{1, 2, 4}});
 }
 
-/// One compressed gradient and machines whose costs are spread as said.
+/// One compressed gradient, and comparisons with given times and spreads.
 struct Case {
   models::Model model = model_of({1 << 20});
   Problem problem = {.model = model, .nodes = 4, .algorithms = {"onebit"}};
@@ -63,7 +63,7 @@ struct Case {
             .plan = {plan, sim::TransferOrder::kReady, time_s},
             .response = sim::Response{.time_s = time_s, .links_s = time_s}};
   }
-  /// The plan takes planned_s, the best without compression raw_s, with it lossy_s.
+  /// Comparison with the times of the plan, and of the best plans without and with compression.
   Comparison comparison(double planned_s, double raw_s, double lossy_s) const {
     Comparison made = {.planned_s = planned_s, .baselines = {}};
     made.planned = sim::Response{.time_s = planned_s, .links_s = planned_s};
@@ -155,12 +155,12 @@ TEST_CASE("an interval wider than a factor of 3 decides nothing") {
   CHECK(against.answer == Answer::kTooUncertain);
   CHECK_THAT(against.sentence, StartsWith("too uncertain: this plan takes 100ms (") &&
                                    Contains("wider than a factor of 3"));
-  // A wide interval of the rival alone decides nothing either.
+  // If only the rival's interval is wide, there is no decision either.
   Comparison rival = one.comparison(0.1, 0.5, 0.1);
   rival.spread = {.links = 1};
   rival.planned = rival.compressed->response = sim::Response{.time_s = 0.1, .compute_s = 0.1};
   CHECK(judge(one.problem, one.lossy, rival).answer == Answer::kTooUncertain);
-  // One node has nothing to send, however uncertain its time is.
+  // One node sends nothing, so the advice does not depend on the interval.
   Problem alone = one.problem;
   alone.nodes = 1;
   CHECK(judge(alone, one.raw, wide).answer == Answer::kDoNotCompress);

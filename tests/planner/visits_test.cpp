@@ -16,18 +16,18 @@ namespace hipress::planner {
 namespace {
 
 TEST_CASE("a preemptive schedule does first what has the longest tail") {
-  // From 0 on A does 4 with 1 behind it, from 2 on B does 3 with 5 behind it: A 0–2, B 2–5, A 5–7;
-  // B's tail ends at 10, A's at 8.
+  // A has 4 units of work from 0 on and a tail of 1; B has 3 units from 2 on and a tail of 5. A
+  // runs 0–2, B 2–5, A 5–7. B's tail ends at 10, A's at 8.
   std::vector<Visit> visits = {{0, 4, 1}, {2, 3, 5}};
   CHECK(preemptive_end(visits) == 10);
-  // One after the other with an idle second between them: 1–2, 3–4, and 2 behind the last.
+  // The visits do not overlap: they run 1–2 and 3–4, and a tail of 2 follows.
   visits = {{3, 1, 2}, {1, 1, 0}};
   CHECK(preemptive_end(visits) == 6);
   visits = {};
   CHECK(preemptive_end(visits) == 0);
 }
 
-/// The bound of visits alone, with nothing known.
+/// Bound by visits alone, without a known plan.
 double by_visits_s(const Problem& problem, const Choices& choices) {
   const ReadyTimes ready = ready_times(problem.model, problem.machines->cluster);
   const auto work =
@@ -76,7 +76,7 @@ TEST_CASE("no bound is above plans of few large gradients whose flows share link
   }
 }
 
-/// Random plans of random schemes, with groups and batches, of models with few gradients.
+/// Checks bounds against random plans with groups and batches, for models with few gradients.
 void check_plans_in_groups(std::uint64_t first_seed, std::uint64_t last_seed) {
   for (std::uint64_t seed = first_seed; seed <= last_seed; ++seed) {
     const FewLarge instance(seed, seed % 2 == 0 ? sim::Network::kFair : sim::Network::kPort, 6, 8);
@@ -99,7 +99,7 @@ void check_plans_in_groups(std::uint64_t first_seed, std::uint64_t last_seed) {
       Choices only = choices;
       const std::size_t scheme = draws() % choices.schemes.size();
       only.schemes = {choices.schemes[scheme]};
-      // One algorithm for most, so that there are groups.
+      // Most gradients take the same option, so that groups form.
       const std::uint64_t most = draws();
       for (std::size_t g = 0; g < options.size(); ++g) {
         const std::uint64_t drawn = draws() % 4 == 0 ? draws() : most;
@@ -128,7 +128,7 @@ TEST_CASE("no bound is above plans in groups and batches of 800 models", "[long]
   check_plans_in_groups(41, 840);
 }
 
-/// Four huge embeddings and the small layers between them, as recommendation models have.
+/// Four huge embeddings with small layers between them, as models of recommendation systems have.
 TEST_CASE("plans of models of embeddings are bounded within 4 % in the median, 10 % at p90",
           "[slow]") {
   models::Model model;
@@ -217,7 +217,7 @@ TEST_CASE("where everything is all-reduced, the bound is the fastest scheme's ti
 }
 
 TEST_CASE("a plan of any topology without compression is bounded as well as each topology alone") {
-  // Eight GPUs on two hosts that share one link each.
+  // Eight GPUs on two hosts. The GPUs of a host share one link.
   FewLarge instance(5, sim::Network::kFair, 8, 8);
   Problem problem = instance.problem();
   problem.algorithms = {};
@@ -236,8 +236,8 @@ TEST_CASE("a plan of any topology without compression is bounded as well as each
   };
   const double least_s = std::min({bound_s("ps"), bound_s("ring"), bound_s("allreduce")});
   const double best_s = bound_s("best");
-  CHECK(best_s >= least_s * (1 - 1e-3));  // both are searched to 1e-4
-  // 2·(H−1)/H·S/B of a ring leave each of two hosts, less what one link of eight need not carry.
+  CHECK(best_s >= least_s * (1 - 1e-3));  // both bounds have a precision of 1e-4
+  // Among H = 2 hosts, an all-reduce sends at least 2·(H−1)/H·S = S over each shared link.
   double bytes = 0;
   for (const models::Gradient& gradient : problem.model.gradients) {
     bytes += 4.0 * static_cast<double>(gradient.elements);

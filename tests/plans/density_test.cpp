@@ -14,7 +14,7 @@ namespace {
 const models::Model kModel = small_model();
 const PlanContext kContext = {.model = kModel, .topology = "allgather", .nodes = 4};
 
-/// a raw, b by dgc, c by fp16.
+/// Plan in which gradient a is raw, b is compressed by dgc, and c by fp16.
 ResolvedPlan plan_of(const TemporaryFolder& folder, const std::string& dense) {
   return resolve_plan(
       folder.file(
@@ -60,7 +60,7 @@ TEST_CASE("what a plan sends sparse takes the density that is asked for, or goes
   plan = plan_of(folder, "dense: {above: 0.06, algorithm: none, K: 4}\n");
   apply({.density = 0.25}, kContext, plan);
   CHECK(algorithm_of(plan, 1).empty());
-  plan = plan_of(folder, "");  // says nothing of going dense
+  plan = plan_of(folder, "");  // has no dense fallback
   apply({.density = 1}, kContext, plan);
   CHECK(algorithm_of(plan, 1) == "dgc(rho=1,packing=2)");
 }
@@ -88,7 +88,7 @@ TEST_CASE("densities and fallbacks that make no sense are refused") {
              Contains("p.yaml:4: dense.above"));
   CHECK_THAT(complaint_about("dense: {above: 0.1, algorithm: onebit, K: 4}\n"),
              Contains("p.yaml:4: dense.algorithm") && Contains("none, fp16 or bf16"));
-  // A plan file must not make a program run.
+  // A plan file must not cause a program to run.
   CHECK_THAT(complaint_about("dense: {above: 0.1, algorithm: mine.pse, K: 4}\n"),
              Contains("none, fp16 or bf16"));
   CHECK_THAT(complaint_about("dense: {above: 0.1, algorithm: 'fp16(x=1)', K: 4}\n"),

@@ -64,13 +64,13 @@ TEST_CASE("a fingerprint is the same where the exchange is") {
   const std::string fingerprint = plan_fingerprint(model, plan);
   model.name = "another file's name";
   model.gradients[0].ready_s = 1;
-  model.gradients[0].shape = {100};  // one dimension, as without a shape
+  model.gradients[0].shape = {100};  // a shape of one dimension counts like none
   CHECK(plan_fingerprint(model, plan) == fingerprint);
   CHECK(plan_fingerprint(model, resolve_plan("onebit", {model, "ps", 4}).plan) == fingerprint);
 }
 
 TEST_CASE("a fingerprint differs where ready times make other groups or another order") {
-  // Gradients a (400 bytes), b and c (200 bytes), as one rank's file times them and as another's.
+  // Two ready times of gradient a (400 bytes), as from the files of two ranks; c has 200 bytes.
   models::Model model = small_model();
   casync::Plan plan = resolve_plan("none", {model, "ps", 4}).plan;
   const auto differ = [&](double ready_of_a_s, double other_s) {
@@ -82,9 +82,9 @@ TEST_CASE("a fingerprint differs where ready times make other groups or another 
   model.gradients[2].ready_s = 5e-3;
   SECTION("within a group by rule, and beyond it") {
     plan.bulk = {.threshold_bytes = 4096, .wait = casync::Picoseconds(1'000'000'000)};
-    CHECK(differ(4.5e-3, 3e-3));        // with c within 1 ms, and not
-    CHECK_FALSE(differ(4.5e-3, 4e-3));  // before c both times, one group
-    CHECK(differ(4.5e-3, 5.5e-3));      // the group is c, a: other elements come first
+    CHECK(differ(4.5e-3, 3e-3));        // the first is within 1 ms of c, the second is not
+    CHECK_FALSE(differ(4.5e-3, 4e-3));  // both are before c, and in one group with it
+    CHECK(differ(4.5e-3, 5.5e-3));      // in the second group, c comes before a
   }
   SECTION("the members' order in a group by hand") {
     plan.bulk_groups = {{0, 2}};

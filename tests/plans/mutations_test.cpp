@@ -1,4 +1,4 @@
-// Whatever happened to a file, its reader reads it or says what is wrong with it.
+// Tests that readers accept a changed file, or say what is wrong with it.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -57,7 +57,7 @@ const std::string kCluster =
     "gpu_link: {bandwidth: 300GB/s}\noverlap: {codec_transfer: 1.1}\n"
     "compute_speed: {1: 0.5, 3: 2}\n";
 
-/// What editors, disks and attackers do to a file.
+/// Changes a file as editors, broken disks or attackers might.
 class Mutator {
  public:
   explicit Mutator(std::uint64_t seed) : draws_(seed) {}
@@ -114,7 +114,7 @@ class Mutator {
       case 2:
         text.insert(at, kInsertions[below(kInsertions.size())]);
         break;
-      case 3: {  // a line once more
+      case 3: {  // repeats a line
         const std::size_t begin = text.rfind('\n', at) + 1;
         text.insert(begin, text.substr(begin, text.find('\n', begin) - begin + 1));
         break;
@@ -127,7 +127,7 @@ class Mutator {
     }
   }
 
-  /// The first number behind `at` gets another value.
+  /// Replaces the first number after `at`.
   void replace_number(std::string& text, std::size_t at) {
     static const std::vector<std::string> kNumbers = {
         "0",          "-1",      "1e300",
@@ -143,7 +143,7 @@ class Mutator {
   std::mt19937_64 draws_;
 };
 
-/// Reads 300 mutations. Returns how many were refused.
+/// Reads 300 mutations. Returns the number of refused ones.
 int read_mutations(const std::string& name, const std::string& good,
                    const std::function<void(const std::string& file)>& read) {
   const TemporaryFolder folder;

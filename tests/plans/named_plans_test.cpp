@@ -14,7 +14,7 @@ using namespace hipress::tests;
 
 namespace {
 
-/// Per gradient of small_model() (100, 300000 and 50 elements) the algorithm, "" for raw.
+/// Algorithm of each gradient of small_model() (100, 300000 and 50 elements); "" for raw.
 std::vector<std::string> algorithms_of(const std::string& name, const std::string& algorithm) {
   const models::Model model = small_model();
   const ResolvedPlan resolved = resolve_plan(name, {model, "ring", 5, algorithm});
@@ -37,7 +37,7 @@ TEST_CASE("named plans") {
   CHECK(algorithms_of("fp16", "tbq") == Algorithms{"fp16", "fp16", "fp16"});
   CHECK(algorithms_of("tbq(tau=0.25)", "onebit") ==
         Algorithms{"tbq(tau=0.25)", "tbq(tau=0.25)", "tbq(tau=0.25)"});
-  CHECK(algorithms_of("threshold", "onebit") == Algorithms{"", "onebit", ""});  // 262144
+  CHECK(algorithms_of("threshold", "onebit") == Algorithms{"", "onebit", ""});  // threshold 262144
   CHECK(algorithms_of("threshold:100", "onebit") == Algorithms{"onebit", "onebit", ""});
   CHECK(algorithms_of("threshold:101", "onebit") == Algorithms{"", "onebit", ""});
   CHECK(algorithms_of("threshold:1", "onebit") == algorithms_of("all", "onebit"));
@@ -46,7 +46,7 @@ TEST_CASE("named plans") {
 TEST_CASE("every algorithm there is names a plan") {
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     const std::string name(row.name);
-    // Those of several stages leave raw what is no matrix.
+    // Algorithms with several stages leave vectors raw.
     const std::string taken = row.additive ? "" : name;
     CHECK(algorithms_of(name, "onebit") == Algorithms{taken, taken, taken});
   }
@@ -88,7 +88,7 @@ TEST_CASE("gradients of half precision that a plan leaves raw travel as they are
   CHECK(algorithm_of(resolved, 1) == "onebit");
   CHECK(algorithm_of(resolved, 2) == "bf16");
 
-  // In a file they stay what they were asked to be: not compressed.
+  // A plan file lists these gradients as not compressed.
   const TemporaryFolder folder;
   write_plan_text(folder.path("out"), model, resolved.plan);
   CHECK(io::read_file(folder.path("out")) == "a,100,n,2\nb,300000,y,2\nc,50,n,2\n");

@@ -1,4 +1,4 @@
-// A name that hipress-plan accepts makes a plan that hipress-exec accepts, in both forms.
+// Tests that hipress-exec accepts the plans of every name that hipress-plan accepts, in both forms.
 
 #include <fmt/format.h>
 
@@ -41,14 +41,14 @@ std::string utf8(const Name& name) {
   return bytes;
 }
 
-/// A double-quoted YAML scalar in which every character is escaped.
+/// Double-quoted YAML scalar in which every character is escaped.
 std::string escaped(const Name& name) {
   std::string text = "\"";
   for (const char32_t c : name) text += fmt::format("\\U{:08x}", static_cast<std::uint32_t>(c));
   return text + '"';
 }
 
-/// What plans have to bring from one tool to the other.
+/// Checks that a plan was read as it was written.
 void require_same(const casync::Plan& read, const casync::Plan& written) {
   REQUIRE(read.decisions.size() == written.decisions.size());
   for (std::size_t g = 0; g < read.decisions.size(); ++g) {
@@ -58,8 +58,8 @@ void require_same(const casync::Plan& read, const casync::Plan& written) {
   }
 }
 
-/// Reads a model with that name among its gradients, and plans it in both forms. Returns whether
-/// the name was accepted.
+/// Reads a model with a gradient of that name, and writes and reads plans for it in both forms.
+/// Returns true if the name was accepted.
 bool accepted_and_planned(const TemporaryFolder& folder, const Name& name) {
   CAPTURE(escaped(name));
   const std::string file = folder.file(

@@ -53,7 +53,7 @@ TEST_CASE("without selection everything is compressed with the plan's algorithm 
     CHECK(partitions_of(chosen, g) == 4);
   }
   CHECK(algorithm_of(changed({.no_selection = true}, "tbq(tau=0.25)"), 2) == "tbq(tau=0.25)");
-  const ResolvedPlan none = changed({.no_selection = true}, "none");  // the default algorithm
+  const ResolvedPlan none = changed({.no_selection = true}, "none");  // takes the default algorithm
   CHECK(algorithm_of(none, 0) == "onebit");
   CHECK(none.codecs.size() == none.plan.algorithms.size());
 }
@@ -63,7 +63,7 @@ TEST_CASE("without selection a raw half-precision gradient is compressed as the 
   model.gradients[1].dtype = models::Dtype::kFloat16;
   const PlanContext context{model, "ring", 4};
   for (const std::string plan : {"none", "threshold:1000000"}) {
-    CAPTURE(plan);  // nothing in it is compressed, and gradient 1 is resolved to fp16
+    CAPTURE(plan);  // the plan compresses nothing, and its gradient 1 is cast to fp16
     ResolvedPlan resolved = resolve_plan(plan, context);
     apply({.no_selection = true}, context, resolved);
     for (std::size_t g = 0; g < 3; ++g) {

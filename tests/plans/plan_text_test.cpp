@@ -30,11 +30,11 @@ TEST_CASE("SeCoPa's published plans read, and write back byte for byte") {
 }
 
 TEST_CASE("a plan for the gradients in another order is matched by name") {
-  // The shipped VGG19 lists them in backward order, the plan in forward order.
+  // The shipped VGG19 lists the gradients in backward order, the plan in forward order.
   const models::Model model = models::read_model("vgg19");
   const std::string path = HIPRESS_SOURCE_DIR "/tests/data/secopa_vgg19_PS_16.txt";
   const ResolvedPlan resolved = resolve_plan(path, {model, "ps", 16});
-  // The plan's line: vgg0_dense0_weight,102760448,y,K.
+  // A line of the plan: vgg0_dense0_weight,102760448,y,K.
   for (const std::string& line : io::read_lines(path)) {
     const auto fields = io::split_fields(line);
     for (std::size_t g = 0; g < model.gradients.size(); ++g) {

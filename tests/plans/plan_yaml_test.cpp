@@ -79,7 +79,7 @@ TEST_CASE("a plan YAML says where it comes from") {
   CHECK(root.at("network").text() == "fair");
   CHECK(root.at("profile").text() == "sosp21 0123456789abcdef");
   CHECK(root.at("tool").text() == io::version());
-  // One gradient a line, for people and for diff.
+  // One gradient per line, for readers and for diff.
   CHECK_THAT(io::read_file(path),
              Catch::Contains("\n  - {name: b, elements: 300000, algorithm: onebit, K: 4}\n"));
 }

@@ -8,7 +8,7 @@
 
 namespace hipress::tests {
 
-/// Three gradients, one of each dtype's width and a large one.
+/// Model of three fp32 gradients: a, b and c have 100, 300000 and 50 elements.
 inline models::Model small_model() {
   models::Model model;
   model.name = "small";
@@ -18,7 +18,7 @@ inline models::Model small_model() {
   return model;
 }
 
-/// The algorithm's text that gradient g is compressed with, "" where it is raw.
+/// Algorithm that compresses gradient g, as text; "" if the gradient is raw.
 inline std::string algorithm_of(const plans::ResolvedPlan& resolved, std::size_t g) {
   const std::int8_t index = resolved.plan.decisions.at(g).algorithm;
   return index == casync::kRaw ? ""
@@ -29,7 +29,7 @@ inline std::int32_t partitions_of(const plans::ResolvedPlan& resolved, std::size
   return resolved.plan.decisions.at(g).partitions;
 }
 
-/// The complaint about a plan file with this content for small_model(), without the folder's name.
+/// Complaint about a plan file with this content, for small_model(). The folder's name is removed.
 inline std::string complaint_about_plan(const std::string& name, const std::string& content,
                                         const plans::PlanContext& context) {
   const TemporaryFolder folder;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plans and sweeps are data: a program that they bring runs only if the command line vouches for it.
+"""Tests that a program of a plan or sweep file runs only if the command line vouches for it.
 
 usage: trust_test.py FOLDER-OF-THE-TOOLS CACHE
 """
@@ -63,7 +63,7 @@ class Trust(unittest.TestCase):
 
     def test_every_tool_refuses_a_plans_own_program_and_names_both_remedies(self):
         place = "plan.yaml:5: gradient 'a'"
-        nothing = str(self.folder / "untouched")  # no compiler is started, and nothing cached
+        nothing = str(self.folder / "untouched")  # the cache, which a compilation would create
         self.is_refused(self.replay(HIPRESS_CACHE=nothing), place)
         simulated = ("--input", "m.csv", "--nnodes", "2")
         self.is_refused(self.run_tool("hipress-sim", *simulated, "--plan", "plan.yaml", HIPRESS_CACHE=nothing), place)
@@ -83,7 +83,7 @@ class Trust(unittest.TestCase):
         for spec, place in (("a.yaml", "a.yaml:4:"), ("p.yaml", "p.yaml:4:"), ("f.yaml", "plan.yaml:5:")):
             with self.subTest(spec=spec):
                 self.is_refused(self.run_tool("hipress-sim", "sweep", spec, "--output", "x.csv"), place)
-                # The program is now compiled; the profile then has no costs of it.
+                # The program is compiled, and refused later, since the profile has no costs of it.
                 named = self.run_tool("hipress-sim", "sweep", spec, "--output", "x.csv", "--algorithm", "signs.pse")
                 self.assertIn("has no costs of algorithm 'signs.pse'", named.stderr)
 

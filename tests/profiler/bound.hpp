@@ -8,8 +8,7 @@
 
 namespace hipress::profiler {
 
-/// From here on the calling thread, and those that it starts, run on this core alone, as a batch
-/// system's do.
+/// Binds the calling thread, and threads that it will start, to one core, as batch systems do.
 inline void bind_to(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -26,7 +26,7 @@ TEST_CASE("codec calibrations code every slice once on every rank, and send noth
   casync::check(calibration.graph);
   auto counts = count(calibration.graph);
   CHECK(counts[Kind::kEncode] == 5 * 2);
-  CHECK(counts[Kind::kDecode] == 2 * 5 * 2);  // overwriting and adding
+  CHECK(counts[Kind::kDecode] == 2 * 5 * 2);  // one overwrites, one adds
   CHECK(counts[Kind::kSend] == 0);
   std::map<std::int64_t, int> elements;
   for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
@@ -44,11 +44,11 @@ TEST_CASE("codec calibrations encode the third of slices before anything else, i
     const casync::TaskGraph& graph = calibration.graph;
     casync::check(graph);
     std::array<int, 2> quotients{};
-    std::map<TaskId, int> before;  // how many quotients each encode waits for
+    std::map<TaskId, int> before;  // number of quotients for which each encode waits
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       if (!casync::encodes_quotients(graph[id], graph.divisor)) continue;
       ++quotients.at(graph[id].node);
-      CHECK(graph[id].role == casync::Role::kServer);  // a residual of its own
+      CHECK(graph[id].role == casync::Role::kServer);  // it has a residual of its own
       for (const TaskId next : casync::successors(graph, id)) {
         CHECK(graph[next].kind == Kind::kEncode);
         CHECK(graph[next].flags == 0);
@@ -56,7 +56,8 @@ TEST_CASE("codec calibrations encode the third of slices before anything else, i
       }
     }
     CHECK(quotients == std::array{3, 3});
-    // All wait for the last one of their node, and those of which a third is encoded for that, too.
+    // All encodes wait for the last quotient of their node; those of a slice that is also encoded
+    // divided by 3 wait for that, too.
     CHECK(before.size() == slices.size() * 2);
     std::map<int, int> waiting;
     for (const auto& [encode, number] : before) ++waiting[number];
@@ -73,7 +74,7 @@ TEST_CASE("a ping-pong is one chain") {
     auto counts = count(calibration.graph);
     CHECK(counts[Kind::kSend] == 6);
     CHECK(counts[Kind::kMerge] == (on_arrival == OnArrival::kMerge ? 6 : 0));
-    // Every Send but the first waits for a task of its own node that ends the hop before.
+    // Every Send but the first also waits for the task on its node that ends the previous hop.
     std::map<TaskId, int> before;
     for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
       for (const TaskId next : casync::successors(calibration.graph, id)) {
@@ -119,7 +120,7 @@ TEST_CASE("an exchange is the same coding with messages and without them") {
   const Calibration kept = exchange(3, "onebit", {100, 2000}, 4, Messages::kKept);
   for (const Calibration* calibration : {&sent, &kept}) {
     casync::check(calibration->graph);
-    // Every node encodes and decodes four slices of either size, each of a gradient of its own.
+    // Every node encodes and decodes four slices of each size. Each slice is a gradient of its own.
     auto counts = count(calibration->graph);
     CHECK(counts[Kind::kEncode] == 3 * 4 * 2);
     CHECK(counts[Kind::kDecode] == 3 * 4 * 2);
@@ -142,20 +143,20 @@ TEST_CASE("an exchange is the same coding with messages and without them") {
   for (TaskId id = 0; id < sent.graph.tasks(); ++id) {
     const casync::Task& task = sent.graph[id];
     if (task.kind != Kind::kSend) continue;
-    CHECK(task.amount < 100);  // of the smaller slice: a bit an element and a header
+    CHECK(task.amount < 100);  // the smaller slice: one bit per element, and a header
     CHECK(sent.graph.peer(task) == (task.node + 1) % 3);
   }
 }
 
 TEST_CASE("samples are summarised by their quantiles") {
-  // Sorted 1 … 11: median 6, the 10th percentile lies at index 1, the 90th at index 9.
+  // Sorted, 1 … 11: the median is 6; the 10th percentile has index 1, the 90th index 9.
   const costs::Sample sample = summarise(42, {11, 1, 10, 2, 9, 3, 8, 4, 7, 5, 6});
   CHECK(sample.x == 42);
   CHECK(sample.median_s == 6);
   CHECK(sample.p10_s == 2);
   CHECK(sample.p90_s == 10);
   CHECK(sample.repetitions == 11);
-  // Two samples: linear between them.
+  // Between two samples the quantile is linear.
   CHECK(summarise(1, {3, 1}).median_s == 2);
 }
 

@@ -1,4 +1,4 @@
-// What becomes of a core meter whose threads cannot be started.
+// Tests a core meter whose threads cannot be started.
 
 #include "profiler/core_meter.hpp"
 
@@ -15,7 +15,7 @@ namespace hipress::profiler {
 namespace {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/// Bytes of address space that this process has taken.
+/// Bytes of address space that this process uses.
 rlim_t address_space() {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -23,7 +23,7 @@ rlim_t address_space() {
 }
 
 TEST_CASE("a core meter that gets no more threads ends those it has") {
-  // In a process of its own, which has room for the stacks of some of the threads.
+  // Runs in a child process that has room for the stacks of only some of the threads.
   const pid_t child = fork();
   if (child == 0) {
     constexpr rlim_t kRoom = 64 << 20;

@@ -12,7 +12,7 @@ using profiler::TimedDeviceOptions;
 
 namespace {
 
-/// Rows by "case reference": of one size, for which the rows are few.
+/// Rows by "case reference"; for one size, which keeps their number small.
 std::map<std::string, nlohmann::json> rows_of(const TimedDeviceOptions& device,
                                               const std::string& only) {
   TimedDevice timed(device);
@@ -36,8 +36,7 @@ std::map<std::string, nlohmann::json> rows_of(const TimedDeviceOptions& device,
 
 TEST_CASE("a device's rows are what its speed makes them") {
   const auto rows = rows_of({}, "onebit.");
-  // The device reads and writes 12 bytes an element at 2 TB/s, after 8 at the same speed for the
-  // copy: 4 / 12 and 4 / 8 of 2 TB/s are gradient.
+  // At 2 TB/s, an encode moves 12 bytes per element, 4 of them gradient: 2/3 TB/s. A copy moves 8.
   REQUIRE(rows.size() == 6);
   CHECK(rows.at("onebit.encode.2^24 copy")["value"].get<double>() ==
         Approx(2000.0 / 3).epsilon(0.01));
@@ -45,7 +44,7 @@ TEST_CASE("a device's rows are what its speed makes them") {
         Approx(1000).epsilon(0.01));
   CHECK(rows.at("onebit.encode.2^24 copy")["ratio"].get<double>() ==
         Approx(8.0 / 12).epsilon(0.01));
-  // The least traffic of an encode with its residual is 12.125 bytes, that of a decode 4.125.
+  // Least traffic per element: 12.125 bytes for an encode with its residual, 4.125 for a decode.
   CHECK(rows.at("onebit.encode.2^24 traffic_floor")["ratio"].get<double>() ==
         Approx(12.125 / 12).epsilon(0.01));
   CHECK(rows.at("onebit.decode.2^24 traffic_floor")["ratio"].get<double>() ==
@@ -55,7 +54,7 @@ TEST_CASE("a device's rows are what its speed makes them") {
 TEST_CASE("launches take the host's time") {
   const auto rows = rows_of({.launch_s = 7e-6}, "launch.");
   REQUIRE(rows.size() == 2);
-  // The device waits for the host, which takes 7 us to enqueue 64 elements.
+  // The device waits for the host, which takes 7 us to enqueue each launch.
   CHECK(rows.at("launch.device allowed")["value"].get<double>() == Approx(7).epsilon(0.01));
 }
 
@@ -66,7 +65,7 @@ TEST_CASE("overlaps are told in both directions, of every class of computation")
     for (const auto& key : costs::kClassOverlapKeys) row.*key.factor = next += 0.05;
   }
   const auto rows = rows_of({.matrix = matrix}, "overlap.");
-  // Two between codec and copy, and four of each class.
+  // Two rows between codec and copy, and four per class.
   REQUIRE(rows.size() == 2 + 4 * models::kComputeClasses);
   const auto is = [&](const std::string& name, double factor) {
     CAPTURE(name);

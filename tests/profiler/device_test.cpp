@@ -1,4 +1,4 @@
-// Measuring a device, on a fake one and over a fake NCCL; on a GPU where there is one.
+// Tests measurements of a device: on a fake one, over a fake NCCL, and on a GPU if there is one.
 
 #include <algorithm>
 #include <array>
@@ -44,21 +44,21 @@ TEST_CASE("works that do not disturb each other have factor 1, those that take t
   };
   using Pair = std::pair<double, double>;
   CHECK(factors(1, 1, 1, 1) == Pair(1, 1));
-  // In turns, the shorter one has done its 0.5 s after 1, when 0.5 of the longer one are left.
+  // If works take turns, the one of 0.5 s ends after 1 s, when 0.5 s of the longer one are left.
   CHECK(factors(1, 0.5, 1.5, 1) == Pair(2, 2));
   CHECK(factors(0.5, 1, 1, 1.5) == Pair(2, 2));
-  // Each its own way: the shorter one takes 1.5 times as long, 0.75 s, in which the longer one, at
-  // 1/1.25, has done 0.6 of its 1 s; the other 0.4 end at 1.15.
+  // Different factors: the shorter work takes 1.5 times as long, 0.75 s, in which the longer one,
+  // at speed 1/1.25, does 0.6 of its 1 s; its other 0.4 s end at 1.15 s.
   const Pair ways = factors(1, 0.5, 1.15, 0.75);
   CHECK(ways.first == Approx(1.25));
   CHECK(ways.second == Approx(1.5));
-  CHECK(factors(1, 1, 0.9, 0.9) == Pair(1, 1));  // noise
-  // One that has done nothing while the other ran, or less.
+  CHECK(factors(1, 1, 0.9, 0.9) == Pair(1, 1));  // faster together: noise
+  // A work that seems to have done nothing, or less, while the other ran.
   CHECK(factors(1, 1, 100, 99) == Pair(costs::kMaxOverlap, costs::kMaxOverlap));
   CHECK(factors(1, 1, 100, 98) == Pair(costs::kMaxOverlap, costs::kMaxOverlap));
 }
 
-/// A device of little memory, for quick measurements.
+/// Options with a device of little memory, for quick measurements.
 Options small_on_fake() {
   Options options = quick_on_fake();
   options.device = [](int) {
@@ -74,7 +74,7 @@ Options quick_on_timed(const TimedDeviceOptions& device) {
   return options;
 }
 
-/// Every factor another.
+/// Matrix with a different factor in every place.
 costs::OverlapMatrix unlike_matrix() {
   costs::OverlapMatrix matrix{.codec_beside_transfer = 1.7, .transfer_beside_codec = 1.45};
   double next = 1.05;
@@ -114,7 +114,7 @@ TEST_CASE("overlap factors are those of the device, not of the host that enqueue
   CHECK(notes.empty());
 }
 
-/// The checks of a device's steps, with factors that are measured on it.
+/// Results of check_steps() with factors that are measured on the device.
 std::vector<StepCheck> checked_steps(runtime::Device& device, const Options& options) {
   OverlapBench bench(device, options, through_host(device));
   std::vector<std::string> notes;
@@ -160,7 +160,7 @@ TEST_CASE("a class that a device cannot compute has the others' mean, and a note
   for (const bool direct : {false, true}) {
     Options options = quick_on_fake();
     if (direct) options.nccl = &nccl;
-    // With two ranks over NCCL, one has no kernels for it: neither measures it, or one would wait.
+    // If one of two ranks has no kernels for a class, neither measures it: the other would wait.
     options.device = [&](int rank) {
       runtime::FakeDeviceOptions fake{.free_bytes = 64 << 20};
       if (!direct || rank == 1) fake.cannot_compute = models::ComputeClass::kAttention;
@@ -231,7 +231,7 @@ TEST_CASE("where a rank's NCCL does nothing, measuring overlap ends within the t
 }
 
 TEST_CASE("processes that measure devices keep step, and measure the same sizes", "[slow]") {
-  // Rank 1 is slower, and has memory for more.
+  // Rank 1 is slower, and has memory for larger slices.
   std::array<std::atomic<int>, 2> begun{};
   std::array<costs::Profile, 2> profiles;
   std::atomic<int> most_ahead = 0;
@@ -251,7 +251,7 @@ TEST_CASE("processes that measure devices keep step, and measure the same sizes"
     };
     measure_device_kernels(options, progress, profiles[rank]);
   });
-  // The bandwidth, four codecs and merge; who has begun one more waits for the other there.
+  // Bandwidth, four codecs and merge. A rank may be at most one measurement ahead of the other.
   CHECK(begun[0] == 6);
   CHECK(most_ahead == 1);
   REQUIRE(profiles[0].samples.size() == profiles[1].samples.size());
@@ -283,7 +283,7 @@ TEST_CASE("NCCL's collectives of shards are measured among two ranks and more, b
   options.nodes = 3;
   costs::Profile profile;
   measure_shard_collectives(options, kSilent, {64, 1000}, profile);
-  CHECK(profile.samples.empty());  // a device's data goes through the host's memory
+  CHECK(profile.samples.empty());  // without NCCL, data would go through the host's memory
   options.nccl = &nccl;
   measure_shard_collectives(options, kSilent, {64, 1000}, profile);
   for (const auto costs : {&costs::Profile::all_gather, &costs::Profile::reduce_scatter,
@@ -291,7 +291,7 @@ TEST_CASE("NCCL's collectives of shards are measured among two ranks and more, b
     REQUIRE((profile.*costs).size() == 2);
     for (const int ranks : {2, 3}) CHECK((profile.*costs).at(ranks)(4000) > 0);
   }
-  // Two ranks share 64 and 1000 evenly; three have 22 and 334 each, of 4 bytes.
+  // Two ranks divide 64 and 1000 evenly; for three, shards have 22 and 334 elements. x: bytes.
   REQUIRE(profile.samples.size() == 6);
   const std::vector<std::pair<std::string, std::int64_t>> series = {
       {"all_gather.2", 256}, {"reduce_scatter.2", 256}, {"all_to_all.2", 256},
@@ -303,7 +303,7 @@ TEST_CASE("NCCL's collectives of shards are measured among two ranks and more, b
     CHECK(profile.samples[i].samples[1].x == (i < 3 ? 4000 : 4008));
     CHECK(profile.samples[i].samples[0].repetitions == usual(options).iterations);
   }
-  // 5 ranks, 3 kinds, 2 sizes, 3 iterations and 3 to warm up; four collectives in each group.
+  // On 2 + 3 ranks: 3 kinds, 2 sizes, 6 iterations with warm-ups. A group has four collectives.
   CHECK(nccl.groups == 5 * 3 * 2 * 6);
   CHECK(nccl.aborted == 0);
 }
@@ -313,7 +313,7 @@ TEST_CASE("a round's bytes limit how many collectives are issued at once", "[slo
   Options options = small_on_fake();
   options.nccl = &nccl;
   costs::Profile profile;
-  // Of 16 MiB two make a round of 32 MiB, so the four take two groups on either rank.
+  // Two collectives of 16 MiB make a round of 32 MiB, so four take two groups on each rank.
   measure_shard_collectives(options, kSilent, {1 << 22}, profile);
   CHECK(nccl.groups == 2 * 3 * 6 * 2);
 }
@@ -345,7 +345,7 @@ TEST_CASE("a device's profile is complete and survives its file", "[long]") {
     if (direct) options.nccl = &nccl;
     const costs::Profile measured = measure(options, kSilent);
     CHECK(measured.device == "cuda");
-    CHECK((measured.cores > 0) != direct);  // NCCL leaves the cores alone
+    CHECK((measured.cores > 0) != direct);  // NCCL does not use the cores
     CHECK(measured.hardware.starts_with("a fake, 2 ranks "));
     CHECK(measured.memory_bandwidth > 0);
     CHECK(measured.codec("onebit").encode(1 << 20) > 0);
@@ -365,8 +365,8 @@ TEST_CASE("sizes that a device's memory does not hold are left out") {
   Options options = small_on_fake();
   costs::Profile profile;
   measure_device_kernels(options, kSilent, profile);
-  // Of onebit, 256 slices of 2^14 elements are 48 MiB of values, what they are decoded into and
-  // residuals; the next size's 64 slices of 2^18 are 192 MiB.
+  // For onebit, 256 slices of 2^14 elements take 48 MiB for values, decoded values and residuals;
+  // 64 slices of the next size, 2^18, would take 192 MiB.
   const auto& encode = profile.samples.front();
   REQUIRE(encode.name == "onebit.encode");
   REQUIRE(encode.samples.size() == 2);

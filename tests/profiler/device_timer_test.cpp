@@ -1,4 +1,4 @@
-// Timing on a device: what starts together, and how waiting ends.
+// Tests timing on a device: works that start together, and ends of waits.
 
 #include "profiler/device_timer.hpp"
 
@@ -29,7 +29,7 @@ TEST_CASE("the time of works together is the device's, however long the host enq
                                                 nullptr, kRows, stream);
                              }};
   };
-  // A product of n rows is 2n³ operations, which is less than the host takes to enqueue it.
+  // A product of n rows has 2n³ operations, which take less time than their launch.
   const double one_s = 2.0 * kRows * kRows * kRows / 30e12;
   REQUIRE(one_s < 10e-6);
   CHECK(timer.together({products(Stream::kOwnCodec, 100)}) == Approx(100 * one_s));
@@ -57,7 +57,7 @@ TEST_CASE("enqueuing that waits for the device ends all the same") {
   CHECK(timer.together({waiting}) >= 0);
 }
 
-/// A device that never gets anything done.
+/// A device whose work never ends.
 class StuckDevice : public TimedDevice {
  public:
   StuckDevice() : TimedDevice({}) {}

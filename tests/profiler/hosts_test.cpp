@@ -1,4 +1,4 @@
-// Which ranks share a machine, told by made-up boot ids, and which cores are whose.
+// Tests which ranks share a machine, by made-up boot ids, and which cores belong to which rank.
 
 #include "profiler/hosts.hpp"
 
@@ -16,8 +16,7 @@
 namespace hipress::profiler {
 namespace {
 
-/// The hosts as each rank sees them, where rank r is on a machine of this boot id. `before` is
-/// called on each rank's thread first.
+/// Hosts as each rank sees them. Rank r has boot id boots[r]; its thread first calls `before`.
 std::vector<Hosts> hosts_of(const std::vector<std::string>& boots,
                             const std::function<void(std::size_t rank)>& before = {}) {
   std::vector<Hosts> hosts(boots.size(), Hosts(Options{.algorithms = {}}));

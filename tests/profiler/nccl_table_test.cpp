@@ -1,4 +1,4 @@
-// algbw and busbw as nccl-tests define them (their doc/PERFORMANCE.md).
+// Tests algbw and busbw, which nccl-tests define in doc/PERFORMANCE.md.
 
 #include "profiler/nccl_table.hpp"
 
@@ -29,7 +29,7 @@ TEST_CASE("busbw is what a link carries of each of nccl-tests' collectives") {
 }
 
 TEST_CASE("an all-reduce of 64 MiB among 4 in 1 ms has the bandwidths of nccl-tests") {
-  // algbw = 67108864 B / 1 ms = 67.11 GB/s; busbw = 2·3/4 of it = 100.66 GB/s.
+  // algbw = 67108864 B / 1 ms = 67.11 GB/s; busbw = 2·3/4 of that = 100.66 GB/s.
   const auto rows = nccl_rows(profile_with("all_reduce.4", 1 << 26, 1e-3));
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].test == "all_reduce");
@@ -39,7 +39,7 @@ TEST_CASE("an all-reduce of 64 MiB among 4 in 1 ms has the bandwidths of nccl-te
 }
 
 TEST_CASE("a collective of shards has the size of all of them") {
-  // algbw = 4 MB / 1 ms = 4 GB/s; busbw = 3/4 of it.
+  // algbw = 4 MB / 1 ms = 4 GB/s; busbw = 3/4 of that.
   for (const auto& [series, test] :
        {std::pair("all_gather.4", "all_gather"), std::pair("reduce_scatter.4", "reduce_scatter"),
         std::pair("all_to_all.4", "alltoall")}) {
@@ -53,7 +53,7 @@ TEST_CASE("a collective of shards has the size of all of them") {
 }
 
 TEST_CASE("a fan-in counts all ranks' bytes, and its busbw is what reaches the one") {
-  // Three senders of 1 MB each to a fourth: size 4 MB, of which 3 MB arrive within 1 ms: 3 GB/s.
+  // Three ranks send 1 MB each to a fourth: the size is 4 MB, of which 3 MB arrive in 1 ms: 3 GB/s.
   const auto rows = nccl_rows(profile_with("fan_in.4", 1000000, 1e-3));
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].test == "gather");

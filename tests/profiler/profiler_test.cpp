@@ -45,8 +45,7 @@ TEST_CASE("a measured profile is complete, positive and survives its file", "[sl
   costs::write_profile(path, measured);
   const costs::Profile profile = costs::read_profile(path);
 
-  // How long things take is the machine's; that every cost was measured and grows with size is
-  // ours.
+  // Times depend on the machine. But every cost must be measured, and grow with the size.
   const costs::CodecCosts& codec = profile.codec("fp16");
   for (const costs::Curve* curve :
        {&codec.encode, &codec.decode, &codec.decode_add, &profile.merge}) {
@@ -54,9 +53,9 @@ TEST_CASE("a measured profile is complete, positive and survives its file", "[sl
     CHECK((*curve)(1 << 26) > (*curve)(1 << 20));
   }
   CHECK(codec.encode_factor_quotients >= 1);
-  CHECK(codec.encode_factor_quotients < 4);  // of two encodes that differ by a division
+  CHECK(codec.encode_factor_quotients < 4);  // the encodes differ by a division only
   CHECK(profile.link.bandwidth > 0);
-  // What is left beside bytes, codecs and noise, which may be nothing.
+  // The rest after bytes, codecs and noise may be 0.
   CHECK(profile.link.overhead_s >= 0);
   CHECK(profile.link.core_s_per_message >= 0);
   CHECK(profile.memory_bandwidth > 0);
@@ -70,7 +69,7 @@ TEST_CASE("a measured profile is complete, positive and survives its file", "[sl
   CHECK(profile.spread->links >= 0.02);
   for (const auto& series : profile.samples) CHECK_FALSE(series.samples.empty());
   CHECK(profile.samples.size() ==
-        3 + 1 + 3 + 2 + 1);  // codec, merge, three of links, fan-in and fan-out, all-reduce
+        3 + 1 + 3 + 2 + 1);  // 3 of the codec, merge, 3 of links, fan-in and fan-out, all-reduce
 }
 
 TEST_CASE("links alone are measured on top of a base, by all processes of a job alike", "[slow]") {
@@ -82,7 +81,7 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
                                 kSilent);
   base.link.core_s_per_byte = 1.25e-9;
   base.link.core_s_per_message = 3e-6;
-  base.shared_host = false;  // as if it were of several machines
+  base.shared_host = false;  // as if measured on several machines
   base.fingerprint = "0123456789abcdef";
   for (const std::string name : {"all_gather.2", "reduce_scatter.2", "all_to_all.2"})
     base.samples.push_back({.name = name, .samples = {{.x = 1, .median_s = 1}}});
@@ -113,7 +112,7 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].link == measured[1].link);
   CHECK(measured[0].codecs == base.codecs);
   CHECK(measured[0].merge == base.merge);
-  // On these links, and not where the base was measured.
+  // Measured on these links, not taken from the base.
   CHECK(measured[0].link.core_s_per_byte != 1.25e-9);
   CHECK(measured[0].link.core_s_per_message != 3e-6);
   CHECK(measured[0].link.core_factor_interrupting >= 1);
@@ -122,10 +121,11 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].notes ==
         std::vector<std::string>{"kernels were measured on: " + base.hardware});
   CHECK(measured[0].link.bandwidth > 0);
-  // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
-  // Codec, merge, all-to-all; hop, stream, cores and both ways; fan-in and fan-out; all-reduce.
+  // All link.* of the base are replaced but link.all_to_all, the source of its CPU costs. So there
+  // are 3 of the codec, merge, all-to-all; hop, stream, cores, both ways; fan-in, fan-out;
+  // all-reduce.
   CHECK(measured[0].samples.size() == 3 + 1 + 1 + 4 + 2 + 1);
-  // Those of shards, which this transport does not have, were the base's network's.
+  // Collectives of shards belong to the base's network; this transport has none.
   CHECK(measured[0].all_gather.empty());
   CHECK(measured[0].reduce_scatter.empty());
   CHECK(measured[0].all_to_all.empty());
@@ -151,7 +151,7 @@ TEST_CASE("what transfers cost the cores is measured anew on top of a base, and 
   });
   CHECK(measured.link.core_factor_interrupting != 7);
   CHECK_THAT(measured.source, Contains("; all but cores of profile"));
-  CHECK(measured.samples.size() == base.samples.size());  // one of cores, as before
+  CHECK(measured.samples.size() == base.samples.size());  // link.cores is replaced
   measured.link.core_s_per_byte = base.link.core_s_per_byte;
   measured.link.core_s_per_message = base.link.core_s_per_message;
   measured.link.core_factor_interrupting = base.link.core_factor_interrupting;
@@ -160,7 +160,7 @@ TEST_CASE("what transfers cost the cores is measured anew on top of a base, and 
   CHECK(measured.hardware == base.hardware);
 }
 
-/// An endpoint that remembers which ranks it exchanged messages with, by what was measured.
+/// An endpoint that records with which ranks it exchanges messages, per measurement.
 class Watched : public transport::Endpoint {
  public:
   explicit Watched(transport::Endpoint& endpoint) : endpoint_(endpoint) {}
@@ -218,7 +218,7 @@ TEST_CASE("between machines links set the pace, and cores are what they are kept
     if (series.name.starts_with("link.")) links.insert(series.name);
   }
   CHECK(links == std::set<std::string>{"link.hop", "link.stream", "link.cores", "link.both_ways"});
-  // The link that counts joins ranks 0 and 2; 0 and 1 need none.
+  // The link between machines is measured between ranks 0 and 2; 0 and 1 share a machine.
   for (const char* const what : {"one message at a time", "many messages"}) {
     CHECK(peers[0][what] == std::set{2});
     CHECK(peers[1][what].empty());
@@ -254,7 +254,7 @@ TEST_CASE("kernels alone are measured anew on top of a base", "[slow]") {
   REQUIRE(measured.notes.size() == 2);
   CHECK(measured.notes[0] == "take care");
   CHECK_THAT(measured.notes[1], StartsWith("kernels were measured on: ") && !Contains("before"));
-  CHECK(measured.cores == 7);  // of the two hosts, as are the core times
+  CHECK(measured.cores == 7);  // from the base, like the core times
   CHECK_FALSE(measured.shared_host);
   CHECK(measured.memory_bandwidth > 0);
   CHECK(measured.codecs.size() == 1);
@@ -277,7 +277,7 @@ TEST_CASE("a profile is measured again while its machine changes, and then says 
                         .passes = 1,
                         .base = &base,
                         .anew = Part::kKernels};
-  // One value per probe, which each measurement lies between two of.
+  // `copies` has one value per probe; each measurement is between two probes.
   const auto measured = [&](std::vector<double> copies, int again) {
     std::size_t probed = 0;
     int times = 0;
@@ -290,11 +290,11 @@ TEST_CASE("a profile is measured again while its machine changes, and then says 
   };
   const auto [settled, twice] = measured({4e9, 8e9, 8e9}, 3);
   CHECK(twice == 2);
-  CHECK(settled.notes.size() == 1);  // of the kernels' origin
+  CHECK(settled.notes.size() == 1);  // on the kernels' origin
   CHECK(settled.spread->host == Approx(0.1));
   CHECK(settled.probes.copy == Approx(8e9));
   CHECK(settled.probes.codec == Approx(5e9));
-  CHECK(settled.probes.transport == 3e9);  // transfers are the base's
+  CHECK(settled.probes.transport == 3e9);  // from the base, like transfers
 
   const auto [changing, once] = measured({4e9, 8e9}, 0);
   CHECK(once == 1);
@@ -328,7 +328,8 @@ TEST_CASE("processes that may use different numbers of cores code the same slice
 }
 
 TEST_CASE("times of several passes are the mean of the passes' medians") {
-  // Medians 2, 5 and 5; of all nine times the 10th percentile is at index 0.8, the 90th at 7.2.
+  // The passes' medians are 2, 5 and 5. Of nine times, the 10th percentile has index 0.8, the 90th
+  // 7.2.
   const costs::Sample sample = summarise_passes(7, {{1, 2, 9}, {4, 5, 6}, {5, 5, 8}});
   CHECK(sample.x == 7);
   CHECK(sample.median_s == Approx(4));
@@ -338,34 +339,35 @@ TEST_CASE("times of several passes are the mean of the passes' medians") {
 }
 
 TEST_CASE("the mean of iterations is the median of theirs, and no time counts too much in it") {
-  // The median of all nine times is 2, so 9 counts as 4: means of 7/3, 2 and 10/3.
+  // The median of all nine times is 2, so 9 is capped at 4: the means are 7/3, 2 and 10/3.
   const costs::Sample sample = summarise_iterations(7, {{1, 2, 9}, {2, 2, 2}, {3, 4, 3}});
   CHECK(sample.x == 7);
   CHECK(sample.median_s == Approx(2));
   CHECK(sample.repetitions == 9);
   CHECK(sample.mean_s == Approx(7.0 / 3));
-  // A machine that is half as fast for one iteration of five.
+  // The machine has half its speed in one iteration of five.
   CHECK(summarise_iterations(7, {{1, 1}, {1, 1}, {2, 2}, {1, 1}, {1, 1}}).mean_s == Approx(1));
 }
 
 TEST_CASE("what interrupts tasks now and then is charged to all alike") {
   Interruptions interruptions;
   CHECK(interruptions.factor() == 1);
-  interruptions.add({{1e-3, 1e-3, 11e-3}});  // the last would have taken 2e-3 at most
+  // Without interruption, the last would take at most 2e-3.
+  interruptions.add({{1e-3, 1e-3, 11e-3}});
   CHECK(interruptions.factor() == Approx(13.0 / 4));
   interruptions.add(std::vector<std::vector<double>>(4, {1e-3, 1e-3, 1e-3}));
   CHECK(interruptions.factor() == Approx((13.0 + 12) / (4 + 12)));
-  // Slow for an iteration is not interrupted.
+  // A slow iteration is not an interruption.
   interruptions.add({{1e-3, 1e-3, 1e-3}, {1.9e-3, 1.9e-3}});
   CHECK(interruptions.factor() == Approx((13.0 + 12 + 6.8) / (4 + 12 + 6.8)));
 
-  Interruptions stopped;  // for a minute
+  Interruptions stopped;  // the machine was stopped for a minute
   stopped.add({{1e-3, 1e-3, 60}});
   CHECK(stopped.factor() == Approx((1 + 1 + 2 + 20) / 4.0));
 }
 
 TEST_CASE("a bandwidth is the slope over sizes, or it is said what tells none") {
-  // 3 MB more take 2 ms more.
+  // Another 3 MB take another 2 ms.
   const std::vector<costs::Sample> rising = {{.x = 1000000, .median_s = 1e-3},
                                              {.x = 4000000, .median_s = 3e-3}};
   CHECK(bandwidth_of("a hop", rising) == Approx(1.5e9));
@@ -443,7 +445,7 @@ TEST_CASE("a part is measured anew on a base alone, and what has no effect is sa
   const planner::ToolRun anew = workplace.run("hipress-profile --anew kernels --nnodes 1");
   CHECK(anew.status == 2);
   CHECK_THAT(anew.err, Contains("--anew measures only a part") && Contains("--base"));
-  // One rank has no links: refused, but not before.
+  // One rank has no links, which is refused, but not before the options are checked.
   for (const char* const options :
        {"--passes 3 --base sosp21", "--passes 3 --base sosp21 --anew links"}) {
     const planner::ToolRun run =

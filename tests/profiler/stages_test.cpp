@@ -1,4 +1,4 @@
-// Measuring staged codecs, on one that takes the time that it is told to.
+// Tests measurements of staged codecs, with one that takes prescribed times.
 
 #include "profiler/stages.hpp"
 
@@ -31,14 +31,14 @@ using costs::StageCosts;
 
 constexpr int kWorks = 3;
 
-/// What the works of the fake codec take, and the clock by which they take it.
+/// Prescribed costs of the fake codec's works, and the clock that they advance.
 struct Told {
   std::array<StageCosts, kWorks> costs = {
       {{2e-5, 3e-10, 5e-11, 4e-9, 0}, {3e-5, 3e-10, 5e-11, 0, 6e-10}, {1e-5, 9e-10, 7e-11, 0, 0}}};
   double now_s = 0;
 };
 
-/// Sends rows × rank values, and then columns × rank, and needs one before the other.
+/// A codec that sends rows × rank, then columns × rank values, and checks the order of its works.
 class FakeCodec : public kernels::Codec {
  public:
   FakeCodec(int rank, std::function<void(const StageCosts&, const costs::StageWork&)> take,
@@ -83,7 +83,7 @@ class FakeCodec : public kernels::Codec {
       return true;
     });
   }
-  /// A mark that the next work looks for; and all that the codec may touch is touched.
+  /// Value that a work leaves for the next one to check.
   static float mark(const kernels::StagedSlice& slice, int stage) {
     return static_cast<float>(slice.key.gradient * 4 + static_cast<std::uint32_t>(stage) + 1);
   }
@@ -112,7 +112,7 @@ class FakeCodec : public kernels::Codec {
   const std::array<StageCosts, kWorks> costs_;
 };
 
-/// Moves the clock.
+/// Fake codec that advances the clock.
 std::shared_ptr<FakeCodec> codec_of(Told& told, int rank) {
   return std::make_shared<FakeCodec>(
       rank,
@@ -122,7 +122,7 @@ std::shared_ptr<FakeCodec> codec_of(Told& told, int rank) {
       told.costs);
 }
 
-/// Really takes time.
+/// Fake codec that really takes time.
 std::shared_ptr<FakeCodec> spinning_codec(int rank) {
   return std::make_shared<FakeCodec>(
       rank,
@@ -149,7 +149,7 @@ TEST_CASE("stages are measured of squares and oblongs, upright and lying, of eac
   const std::vector<StagePoint> points =
       stage_points([&](int rank) { return codec_of(told, rank); },
                    {.elements = {1 << 14, 1 << 16}, .ranks = {1, 20}});
-  // 2^14 = 128·128; 45·362 to multiples of 16 rows 48·384; 2^16 = 256·256, and 91·724 96·768.
+  // 2^14 = 128·128, or 45·362, which becomes 48·384 (16 divides 48); likewise 256·256 and 96·768.
   using Shape = std::vector<std::int64_t>;
   REQUIRE(points.size() == 8);
   CHECK(points[0].shape == Shape{128, 128});
@@ -162,7 +162,7 @@ TEST_CASE("stages are measured of squares and oblongs, upright and lying, of eac
   CHECK(points[7].works[0] == costs::StageWork{elements, 20 * elements, 15360, 20 * 15360});
   CHECK(points[7].works[1] == costs::StageWork{elements, 20 * elements, 1920, 20 * 1920});
   CHECK(points[7].works[2] == costs::StageWork{elements, 20 * elements, 17280, 20 * 17280});
-  // A rank of 50 is refused by the matrix of 48 rows alone.
+  // Only the matrix of 48 rows refuses rank 50.
   CHECK(stage_points([&](int rank) { return codec_of(told, rank); },
                      {.elements = {1 << 14, 1 << 16}, .ranks = {50}})
             .size() == 3);
@@ -178,7 +178,7 @@ TEST_CASE("what stages take is found from their times, and kept with the samples
   CHECK(series.points.size() == 3 * 2 * 3);
   REQUIRE(series.passes_s.size() == 2);
   CHECK(series.passes_s[0] == Approx(series.passes_s[1]));
-  // Every iteration is of two steps of all slices: 4 of 2^12 elements, 1 of 2^14 and more.
+  // Every iteration has two steps of all slices: 4 of 2^12 elements, 1 of 2^14 or more.
   for (const auto& iterations : series.times[0]) CHECK(iterations.at(0).size() == 2 * 4);
   for (const auto& iterations : series.times[2]) CHECK(iterations.at(0).size() == 2 * 1);
 
@@ -191,7 +191,7 @@ TEST_CASE("what stages take is found from their times, and kept with the samples
   CHECK(fit_and_keep_stages("fake", series, 2, profile).stages[0].per_element_s ==
         Approx(2 * told.costs[0].per_element_s));
 
-  // Three works, three ranks, twice.
+  // Three works and three ranks, each fitted twice.
   REQUIRE(profile.samples.size() == 2 * 3 * 3);
   CHECK(profile.samples[0].name == "fake.stage0.rank1");
   CHECK(profile.samples[8].name == "fake.decode.rank16");
@@ -222,13 +222,13 @@ TEST_CASE("threads time stages at once, each in the stages' order") {
   const StageTimes times = time_stages(*codec, point, rule, 2, steady_clock());
   REQUIRE(times.size() == kWorks);
   for (const auto& iterations : times) {
-    CHECK(iterations.size() == 2 * 3);  // of two threads
+    CHECK(iterations.size() == 2 * 3);  // on two threads
     for (const auto& seconds : iterations) {
       for (const double time : seconds) CHECK(time >= 20e-6);
     }
   }
   CHECK(codec->faults == 0);
-  rule.budget_s = 0;  // one is measured in any case
+  rule.budget_s = 0;  // one iteration is always measured
   CHECK(time_stages(*codec, point, rule, 1, steady_clock())[0].size() == 1);
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("the processes of a job have the same costs of stages") {
     rule.elements.pop_back();
     StageSeries series;
     costs::Profile profile;
-    // The third rank has no core to code on.
+    // The third rank does not code.
     sample_stages(spinning_codec, rule, {.algorithms = {}, .nodes = 3, .endpoint = &endpoint}, 2,
                   steady_clock(), series);
     fitted[static_cast<std::size_t>(endpoint.rank())] =
@@ -278,7 +278,7 @@ TEST_CASE("an algorithm without a rank is measured as it is") {
   CHECK(text_of_rank("mine(x=1)", 4) == "mine(rank=4,x=1)");
 }
 
-/// Makes "fake" by itself.
+/// A device that makes codec "fake" itself.
 class StagedDevice : public runtime::FakeDevice {
  public:
   using FakeDevice::FakeDevice;

@@ -20,22 +20,22 @@
 
 namespace hipress::profiler {
 
-/// How fast a timed device is; a GPU's orders of magnitude.
+/// Speed of a timed device. Defaults have a GPU's orders of magnitude.
 struct TimedDeviceOptions {
-  double launch_s = 10e-6;   ///< of the host's time: enqueuing one piece of work
-  double flops = 30e12;      ///< of a product
-  double memory_Bps = 2e12;  ///< of kernels and copies, reads and writes counted
-  double cache_Bps = 6e12;   ///< of what fits into the cache
+  double launch_s = 10e-6;   ///< time of the host to enqueue one piece of work
+  double flops = 30e12;      ///< operations per second of products
+  double memory_Bps = 2e12;  ///< rate of kernels and copies, reads and writes counted
+  double cache_Bps = 6e12;   ///< rate for data that fits into the cache
   std::int64_t cache_bytes = 50'000'000;
-  double link_Bps = 50e9;  ///< between the device and the host
-  /// How many times as long two kinds of work take while both are under way.
+  double link_Bps = 50e9;  ///< between device and host
+  /// Factors by which two kinds of work slow each other.
   double compute_codec = 1, compute_transfer = 1, codec_transfer = 1;
-  std::optional<costs::OverlapMatrix> matrix = {};  ///< instead of these
+  std::optional<costs::OverlapMatrix> matrix = {};  ///< replaces these
 };
 
-/// A device that does nothing but count the time that its work would take, the host's time for
-/// enqueuing it included: what is measured of it can be told exactly. It lags behind the host until
-/// the host waits for it, so a function called from a stream is over no sooner than that.
+/// A device that computes nothing, but counts the time that its work would take, and the host's
+/// time to enqueue it, so tests know exact results. Work is simulated only when the host waits for
+/// the device; functions that a stream calls run then, too.
 class TimedDevice : public runtime::Device {
  public:
   using Stream = runtime::Stream;
@@ -50,7 +50,7 @@ class TimedDevice : public runtime::Device {
     return std::make_shared<Codec>(kernels::make_codec(algorithm));
   }
   Memory memory() override { return {std::int64_t{40} << 30, std::int64_t{40} << 30}; }
-  /// Addresses that nobody may touch.
+  /// Returns addresses that must not be accessed.
   std::byte* allocate(std::int64_t bytes) override {
     auto* const memory = reinterpret_cast<std::byte*>(next_address_);
     next_address_ += static_cast<std::uintptr_t>((bytes + 255) / 256 * 256);
@@ -114,12 +114,12 @@ class TimedDevice : public runtime::Device {
   };
   struct Piece {
     Kind kind = Kind::kNothing;
-    models::ComputeClass what = {};  ///< of computation
+    models::ComputeClass what = {};  ///< for kCompute
     double left_s = 0;
     std::optional<Event> records = {}, awaits = {};
-    std::uint64_t number = 0;  ///< of the event's records
+    std::uint64_t number = 0;  ///< number of the event's recording, to make or to wait for
     std::function<void()> function = {};
-    double since_s = 0;  ///< when the host has enqueued it
+    double since_s = 0;  ///< time at which the host has enqueued it
   };
   struct Record {
     std::uint64_t recorded = 0, reached = 0;
@@ -154,13 +154,13 @@ class TimedDevice : public runtime::Device {
     host_s_ += options_.launch_s;
     queue(stream).push_back({.kind = kind, .what = what, .left_s = seconds, .since_s = host_s_});
   }
-  /// Work that reads and writes so many bytes.
+  /// Enqueues work that reads and writes `bytes` bytes in all.
   void touch(Stream stream, std::int64_t bytes) {
     const double rate = bytes <= options_.cache_bytes ? options_.cache_Bps : options_.memory_Bps;
     enqueue(stream, Kind::kCodec, static_cast<double>(bytes) / rate);
   }
 
-  /// Does all that the streams hold, as far as they do not wait for what nobody has enqueued.
+  /// Simulates the streams until all are empty, or wait for work that has not been enqueued.
   void run() {
     for (;;) {
       while (pass_heads()) {
@@ -175,11 +175,11 @@ class TimedDevice : public runtime::Device {
         if (is_running(queue) && queue.front().left_s <= kMin_s) queue.pop_front();
       }
     }
-    host_s_ = std::max(host_s_, now_s_);  // the host has waited
+    host_s_ = std::max(host_s_, now_s_);  // the host waited for the device
   }
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
-  /// Less than any difference that is not rounding.
+  /// Smaller differences are rounding errors.
   static constexpr double kMin_s = 1e-13;
 
   bool is_there(const std::deque<Piece>& queue) const {
@@ -189,7 +189,7 @@ class TimedDevice : public runtime::Device {
     return is_there(queue) && queue.front().kind != Kind::kNothing;
   }
 
-  /// Events and functions at the heads of streams; whether there was one to pass.
+  /// Handles events and functions at the heads of streams. True if there was one to handle.
   bool pass_heads() {
     bool passed = false;
     for (auto& queue : queues_) {
@@ -203,7 +203,7 @@ class TimedDevice : public runtime::Device {
       if (head.function) {
         head.function();
         head.function = {};
-        head.since_s = host_s_;  // it has just returned
+        head.since_s = host_s_;  // the time of its return
       } else {
         queue.pop_front();
       }
@@ -212,7 +212,7 @@ class TimedDevice : public runtime::Device {
     return passed;
   }
 
-  /// Seconds until a work ends or something enqueued later is there.
+  /// Seconds until a work ends, or until the host has enqueued the next one.
   double next_change() const {
     double soonest_s = kNever;
     for (const auto& queue : queues_) {
@@ -227,7 +227,7 @@ class TimedDevice : public runtime::Device {
     return soonest_s;
   }
 
-  /// Under what else is under way.
+  /// Speed of a piece beside all others that run.
   double speed_of(const Piece& piece) const {
     double speed = 1;
     for (const auto& queue : queues_) {
@@ -235,7 +235,7 @@ class TimedDevice : public runtime::Device {
     }
     return speed;
   }
-  /// How many times as long `a` takes beside `b`.
+  /// Factor by which `b` slows `a`.
   double factor(const Piece& a, const Piece& b) const {
     const costs::OverlapFactors factors{.compute_codec = options_.compute_codec,
                                         .compute_transfer = options_.compute_transfer,

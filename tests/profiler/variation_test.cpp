@@ -11,7 +11,7 @@ using namespace hipress::profiler;
 
 namespace {
 
-/// A group whose logarithms are −2d, −d, 0, d, 2d.
+/// A group with the logarithms −2d, −d, 0, d, 2d.
 std::vector<double> spaced(double d, double median_s) {
   std::vector<double> group;
   for (int i = -2; i <= 2; ++i) group.push_back(median_s * std::exp(i * d));
@@ -23,9 +23,10 @@ std::vector<double> spaced(double d, double median_s) {
 TEST_CASE("variation is the interquartile range of logarithms, whatever the groups are of") {
   Variation variation;
   CHECK(variation.deviation() == 0);
-  variation.add({7});  // tells nothing
+  variation.add({7});  // a single time is ignored
   CHECK(variation.deviation() == 0);
-  // Quartiles at −d and d; five values lie √(5/4) times as near to their median as to the truth.
+  // Quartiles are −d and d. √(5/4) corrects for a median of five values, which is too close to
+  // them.
   variation.add(spaced(0.1, 1e-3));
   CHECK(variation.deviation() == Approx(0.2 * std::sqrt(1.25) / 1.349));
   variation.add(spaced(0.1, 7));
@@ -67,5 +68,5 @@ TEST_CASE("a spread has floors, takes what varies more, and keeps the base's for
   CHECK(kernels.model == 0.01);
   options.anew = Part::kLinks;
   CHECK(varied.spread(options).links == Approx(0.3 * unit));
-  CHECK(varied.spread(options).model == 0.03);  // these links are loopback's
+  CHECK(varied.spread(options).model == 0.03);  // the links are those of loopback
 }

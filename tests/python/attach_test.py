@@ -1,4 +1,5 @@
-"""hipress.attach distinguishes models by their wrapper, and refuses with a remedy for each kind. No test here needs PyTorch 2."""
+"""Tests that hipress.attach() distinguishes models by their wrapper, and refuses wrong kinds with a remedy, also under PyTorch
+1."""
 
 import os
 import pathlib
@@ -45,7 +46,7 @@ def refused(call) -> str:
 
 
 def refusals(_rank, path):
-    """Messages of refusals by kind of model; "accepted" without one."""
+    """Returns the message of attach(), or "accepted", by kind of model."""
     sharded = type("FSDPLinear", (type("FSDPModule", (), {"__module__": "torch.distributed.fsdp"}), torch.nn.Linear), {})
     whole = type("FullyShardedDataParallel", (torch.nn.Sequential,), {"__module__": "torch.distributed.fsdp"})
     ddp = wrapped(network())
@@ -60,14 +61,14 @@ def refusals(_rank, path):
     return {kind: refused(call) for kind, call in calls.items()}
 
 
-#: Cases: rule of buckets, ready time in the model file (None: no file), and number of warnings.
+#: Cases: a plan's rule for buckets, ready times in the model file (0: none; None: no file), and number of warnings.
 BULK = {"rule": ("bulk: {threshold: 64KiB, wait: 4ms}\n", None, 1), "lines": ("bulk:\n  limit: 4MiB\n  threshold: 64KiB\n", None, 1),
         "untimed": ("bulk: {threshold: 64KiB}\n", 0, 1), "timed": ("bulk: {threshold: 64KiB, wait: 4ms}\n", 1, 0),
         "by hand": ("bulk: {groups: [[0.bias, 0.weight]]}\n", None, 0), "none": ("", None, 0)}
 
 
 def write_grouped(folder) -> None:
-    """Writes a plan for each row of BULK, and its model file, if it has one."""
+    """Writes a plan and a model file for each row of BULK."""
     sizes = {name: value.numel() for name, value in reversed(list(network().named_parameters()))}
     for kind, (bulk, ready_ms, _) in BULK.items():
         for name, head, rest in (("plan", f"schema: hipress.plan/1\nmodel: small\ntopology: ps\nnodes: 2\n{bulk}",
@@ -78,7 +79,7 @@ def write_grouped(folder) -> None:
 
 
 def warned_of_times(_rank, folder):
-    """Warnings of attach() by plan."""
+    """Returns the warnings of attach() by plan."""
     texts = {}
     for kind, (_, ready_ms, _) in BULK.items():
         with warnings.catch_warnings(record=True) as caught:
@@ -90,7 +91,7 @@ def warned_of_times(_rank, folder):
 
 
 def warned_of_hooks(_rank):
-    """Warnings of attach(): for two parameters with hooks of the user's, and for hooks of a capture."""
+    """Returns the warnings of attach() for two parameters with hooks of the user's, and for hooks of a capture."""
     said = []
     for hooked in (True, False):
         model = wrapped(network())
@@ -121,7 +122,7 @@ class Attach(unittest.TestCase):
         for kind in ("rule", "lines", "untimed"):
             self.assertIn("grouped as if all were ready at once", first[kind][0])
             self.assertIn('model="model.yaml"', first[kind][0])
-        self.assertFalse(any(second.values()))  # rank 0 says it for all
+        self.assertFalse(any(second.values()))  # rank 0 warns for all
 
     def test_each_kind_of_model_is_told_apart(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -140,7 +141,7 @@ class Attach(unittest.TestCase):
 
 
 class Plans(unittest.TestCase):
-    """Parser of sharded plans, and decisions for groups of parameters."""
+    """Tests of reading sharded plans, and of decisions for groups of parameters."""
 
     def read(self, text, module=None, ranks_=2, name="plan.yaml"):
         module = module or network()

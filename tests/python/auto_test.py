@@ -1,5 +1,5 @@
-"""attach(model) without a plan: phases of a job that plans itself. Candidates and verdicts are given, so that they do not depend on
-times; control_test.py tests how they come about."""
+"""Tests of attach(model) without a plan, through all phases of a job that plans itself. Candidates and verdicts are given, so they
+do not depend on times. control_test.py tests the decisions."""
 
 import contextlib
 import copy
@@ -35,7 +35,7 @@ STEPS = 60
 
 
 def plan_of(module, algorithm, nodes=2):
-    """A plan's text: all gradients with one algorithm."""
+    """Returns the text of a plan with one algorithm for all gradients."""
     rows = "\n".join(f"- {{name: {name}, elements: {value.numel()}, algorithm: {algorithm}, K: {nodes}}}"
                      for name, value in module.named_parameters())
     return f"schema: hipress.plan/1\nmodel: small\ntopology: ring\nnodes: {nodes}\ngradients:\n{rows}\n"
@@ -43,13 +43,13 @@ def plan_of(module, algorithm, nodes=2):
 
 @contextlib.contextmanager
 def decided(algorithms, module=None, nodes=2, keeps=True, changes=False):
-    """Context in which rank 0 plans with each algorithm in turn, a way is judged faster after two pairs if `keeps`, and steps take
-    another time in the second window of watching if `changes`."""
+    """Context in which rank 0's candidates are a plan for each algorithm. After two pairs of blocks, a way is judged faster if
+    `keeps`, else not. If `changes`, the step time changes in the second watched window."""
     windows = []
 
     def has_changed(_watch, _step_s, _busy_s):
         windows.append(0)
-        return changes and len(windows) == 4  # two pairs, two windows
+        return changes and len(windows) == 4  # two pairs of blocks, then two windows
 
     made = [Candidate(plan_of(module or network(), one, nodes), one, 0.1, 0.2) for one in algorithms]
 
@@ -66,7 +66,7 @@ def decided(algorithms, module=None, nodes=2, keeps=True, changes=False):
         for owner, name, value in ((_planning.Planning, "start", give), (_planning.Planning, "is_ready", property(is_ready)),
                                    (_control, "judge", judged), (_control, "_LOOK_S", 0), (_control, "_BLOCK_S", 0),
                                    (_control, "_WINDOW_S", 0), (_control.Watch, "has_changed", has_changed),
-                                   (_auto.LinkEngine, "feel", lambda *_: 0.0),  # unknown, and not asked for again
+                                   (_auto.LinkEngine, "feel", lambda *_: 0.0),  # unknown, so it is not measured again
                                    (_control, "reasons_for", lambda *_: ["links are slower"])):
             patches.enter_context(mock.patch.object(owner, name, value))
         yield
@@ -77,12 +77,12 @@ def attached(ddp, **options):
 
 
 def bits(ddp):
-    """A digest of all weights."""
+    """Returns a digest of all weights."""
     return hashlib.sha256(b"".join(value.numpy().tobytes() for value in weights(ddp.module).values())).hexdigest()
 
 
 def trained(rank, algorithms, keeps, options=None, steps=STEPS, accumulate=False, changes=False):
-    """Weights and the report after some steps; algorithms None: plain DDP."""
+    """Trains some steps; `algorithms` None: under plain DDP. Returns a digest of the weights, and the report."""
     ddp = wrapped(network(), **(options or {}))
     with decided(algorithms or [], keeps=keeps, changes=changes):
         hook = attached(ddp) if algorithms is not None else None
@@ -94,7 +94,7 @@ def trained(rank, algorithms, keeps, options=None, steps=STEPS, accumulate=False
 
 
 def joined(rank, algorithms, options):
-    """Rank 1 has three steps more, and a half of the model is not used in every step."""
+    """Trains with three more steps on rank 1, and a half-used model. Returns a digest of the weights, and the report's end."""
     ddp = wrapped(Halves(), **options)
     with decided(algorithms or [], Halves()):
         hook = attached(ddp) if algorithms is not None else None
@@ -121,7 +121,7 @@ class Trained(unittest.TestCase):
             self.assertIn("plain DDP is the fastest predicted", report)
 
     def test_changes_of_way_change_no_bit_of_raw_means(self):
-        # With two ranks the engine's raw means have DDP's bits, so every way has them.
+        # With two ranks, raw means of the engine have DDP's bits, so all ways give the same bits.
         for keeps in (True, False):
             for (found, report), plain in zip(run(2, trained, ["none", "none"], keeps), self.plain):
                 self.assertEqual(found, plain)
@@ -140,7 +140,7 @@ class Trained(unittest.TestCase):
         self.assertEqual(first, second)
         self.assertNotEqual(first, self.plain[0])
         self.assertIn("watching; int8block", report)
-        # Ranks decide the same in the same steps.
+        # All ranks decide the same in the same steps.
         self.assertEqual(report, other)
 
     def test_micro_steps_are_as_in_ddp(self):
@@ -161,9 +161,9 @@ class Inputs(unittest.TestCase):
                     self.assertIn("watching; none", kept)
 
 
-#: Steps before which a rank is killed, by phase: measured are steps 2 to 5, heard in 7; planning ends at the next report.
+#: Step before which a rank is killed, by phase. Steps 2 to 5 are measured; step 7 takes reports; planning ends at the next.
 PHASES = {"measuring": 3, "planning": 8, "trying": 16, "watching": 50}
-#: Rank that is killed in a method of AutoHook, by that: it opens a plan's way, or has passed plans on to the others.
+#: Rank that is killed in a method of AutoHook, by method: while it opens a plan's way, or after it has passed plans on.
 METHODS = {"_hook_of": 1, "_fetch": 0}
 
 
@@ -181,8 +181,8 @@ def kill(*_):
 
 
 def killed(rank, phase):
-    """A rank is killed in a phase, or in a method. What another rank raises, how soon after, what it raises in the next step, the
-    rank that it names, and the report before."""
+    """Kills a rank in a phase or a method. Returns another rank's errors in this step and the next, their seconds, the rank that is
+    named as lost, and the report's last line before."""
     ddp = wrapped(network())
     with decided(["int8block"], nodes=3), contextlib.ExitStack() as patches:
         if phase == "planning":
@@ -191,7 +191,7 @@ def killed(rank, phase):
         optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
         train(ddp, optimizer, rank, range(PHASES.get(phase, 3)))
         now = hook.report().splitlines()[-1]
-        torch.distributed.barrier()  # a rank that dies earlier may take a mean of the last step with it
+        torch.distributed.barrier()  # an earlier death may cost others a mean of the last step
         if rank == METHODS.get(phase, 1):
             patches.enter_context(mock.patch.object(_auto.AutoHook, phase if phase in METHODS else "_begin_step", kill))
         began = time.monotonic()
@@ -217,8 +217,8 @@ class Failures(unittest.TestCase):
 
 
 def profiled(rank, folder, program):
-    """Trains while rank 0 profiles by this program, then until that is over, if it ends. The reports after the first steps and at
-    the end, the profile's text, and rank 0's children after close()."""
+    """Trains while rank 0 profiles by this program, and, if the program ends, also after its end. Returns the reports after the
+    first steps and at the end, the profile's text, and rank 0's children after close()."""
     with mock.patch.dict(os.environ, HIPRESS_CACHE=folder), mock.patch.object(_planning, "_MEASURE", program), decided([]):
         ddp = wrapped(network())
         hook = _ddp.attach_ddp(ddp, plan="auto", pace=Pace(warmup=2, measured=4))
@@ -240,7 +240,7 @@ def children():
     return [int(one) for one in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
-#: Programs that profile: one writes a file, one fails, and one takes long.
+#: Programs in place of the profiler: one writes a file, one fails, and one takes long.
 WRITES = "import json, sys; open(json.loads(sys.argv[1])['output'], 'w').write('measured')"
 FAILS = "import sys; sys.exit('there are no cores')"
 SLEEPS = "import time; from hipress import _planning; _planning.step_back(); print('ready', flush=True); time.sleep(600)"
@@ -268,7 +268,7 @@ class Profiles(unittest.TestCase):
             for (_, after), texts, left in run(2, profiled, folder, SLEEPS):
                 self.assertIn("profiling; plain DDP", after)
                 self.assertEqual((texts, left), ([], []))
-        # A parent that is killed takes its child along, whose output then ends.
+        # The child of a killed parent ends, too, and so does its output.
         parent = f"import subprocess, sys, os, signal; subprocess.Popen([sys.executable, '-c', {SLEEPS!r}]); signal.pause()"
         with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as process:
             self.assertEqual(process.stdout.readline(), b"ready\n")
@@ -277,7 +277,7 @@ class Profiles(unittest.TestCase):
 
 
 def crossed(rank, shapes):
-    """Complaints of ranks that attach two models in different orders."""
+    """Attaches two models in different orders. Returns the errors."""
     models = [wrapped(torch.nn.Linear(*shape)) for shape in shapes]
     said = []
     for ddp in models if rank == 0 else reversed(models):
@@ -299,7 +299,7 @@ class Several(unittest.TestCase):
 
 
 def in_two_parts(rank, folder, resume, size=2):
-    """Trains 30 steps, of which the last have a plan of onebit, and saves; or goes on from there for ten."""
+    """Trains 40 steps, the last with a plan of onebit, saves, and trains ten more; with `resume`, trains only these ten."""
     ddp = wrapped(network())
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     path = os.path.join(folder, f"{rank % 2}.pt")
@@ -317,7 +317,7 @@ def in_two_parts(rank, folder, resume, size=2):
 
 
 class Constant(torch.nn.Module if ranks.MISSING is None else object):
-    """A model whose gradient is the same in every step, of each rank another."""
+    """A model whose gradient is the same in every step, and different on every rank."""
 
     def __init__(self, rank):
         super().__init__()
@@ -330,8 +330,8 @@ class Constant(torch.nn.Module if ranks.MISSING is None else object):
 
 
 def applied(rank, folder, steps, skipped=(), keeps=False, load=None, nodes=2):
-    """The largest difference between the sum of what was applied and that of all ranks' means, relative to the latter, and the
-    report. In skipped steps rank 1 has an infinite gradient, and no rank applies the mean. `load`: states to begin with, by rank."""
+    """Trains, and compares the sum of the applied gradients with that of the exact means. Returns the differences, the largest
+    relative one, and the report. In `skipped` steps rank 1 has an infinite gradient. `load`: states that each rank loads first."""
     module = Constant(rank)
     ddp = wrapped(module, broadcast_buffers=False)
     with decided([] if load else ["onebit"], module, nodes, keeps):
@@ -357,19 +357,19 @@ def applied(rank, folder, steps, skipped=(), keeps=False, load=None, nodes=2):
 
 class Residuals(unittest.TestCase):
     def test_what_is_applied_sums_to_the_mean_across_changes(self):
-        # The trial of onebit is over at step 25; it has left residuals of some tenths.
+        # The trial of onebit ends at step 25, and leaves residuals of some tenths.
         for skipped in ((), range(18, 32)):
             for _, distance, report in run(2, applied, "", 45, skipped):
                 self.assertIn("dropped onebit", report)
                 self.assertLess(distance, 1e-5)
         for _, distance, report in run(2, applied, "", 45, (), True):
             self.assertIn("watching; onebit", report)
-            self.assertGreater(distance, 1e-3)  # held back, as the plan is kept
+            self.assertGreater(distance, 1e-3)  # the kept plan holds residuals back
 
     def test_another_number_of_ranks_applies_what_was_held_back(self):
         with tempfile.TemporaryDirectory() as folder:
             before = run(2, applied, folder, 45, (), True)[0][0]
-            # The first step of three ranks applies what is held back: its mean lacks exactly that.
+            # The first step of three ranks applies the residuals: exactly what the sum lacked before.
             for load, words in (([[0], [1], []], "plans anew"), ([[0, 1], [], []], "plans anew"), ([[0], [0], [1]], "plans anew")):
                 for after, _, report in run(3, applied, folder, 5, (), False, load, 3):
                     self.assertIn(words, report)
@@ -381,7 +381,7 @@ class Residuals(unittest.TestCase):
 
 
 def refused_states(rank):
-    """Complaints about invalid states."""
+    """Loads invalid states. Returns the errors."""
     hook = attached(wrapped(network()))
     state = hook.state_dict()
     said = []
@@ -417,7 +417,7 @@ class Checkpoints(unittest.TestCase):
 
 
 def counted(rank):
-    """Threads of the kernel before attach(), while the plan averages, and after close()."""
+    """Returns the number of this process's threads before attach(), while the plan averages, and after close()."""
     ddp = wrapped(network())
     train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(2))
     counts = [len(os.listdir("/proc/self/task"))]
@@ -441,7 +441,7 @@ def compiled(rank):
 
 
 def without_folder(rank):
-    """The report of a job that can keep nothing of what it measures."""
+    """Returns the report of a job that has no folder for its measurements."""
     for name in ("HIPRESS_CACHE", "XDG_CACHE_HOME", "HOME"):
         os.environ.pop(name, None)
     ddp = wrapped(network())
@@ -451,7 +451,7 @@ def without_folder(rank):
 
 
 def unplanned(rank):
-    """The report of a job whose costs are no profile."""
+    """Returns the report of a job whose profile does not exist."""
     ddp = wrapped(network())
     with mock.patch.object(_control, "_LOOK_S", 0):
         hook = _ddp.attach_ddp(ddp, plan="auto", profile="no such profile", pace=Pace(warmup=2, measured=4))
@@ -464,7 +464,7 @@ def unplanned(rank):
 
 
 def uncaptured(rank):
-    """The report of a job whose steps capture cannot see, and what it warns of."""
+    """Returns the report of a job whose steps cannot be captured, and its log messages."""
     said = []
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())
@@ -478,7 +478,7 @@ def uncaptured(rank):
 
 
 def unfit(rank):
-    """The report of a model that only DDP can average, and whether its ranks agree."""
+    """Returns the report of a model that only DDP can average, and a digest of the weights."""
     ddp = wrapped(network().double())
     hook = hipress.attach(ddp, profile="v100-100g")
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -489,7 +489,7 @@ def unfit(rank):
 
 
 def others(rank):
-    """A job of one rank in a group of its own, a copy of a model, and a call with options of another."""
+    """Attaches a job of one rank in a group of its own, a copy of a model, and a model with options of another."""
     group = [torch.distributed.new_group([0]), torch.distributed.new_group([1])][rank]
     alone = wrapped(network(), process_group=group)
     hook = hipress.attach(alone)
@@ -546,18 +546,18 @@ class Others(unittest.TestCase):
 
 class Measured(unittest.TestCase):
     def test_rank_0_plans_for_what_it_has_captured(self):
-        # Links of 1 Mbit/s between two machines: fp16 halves 27 kB, which take 0.2 s.
+        # With links of 1 Mbit/s between two machines, the gradients' 27 kB take 0.2 s; fp16 halves them.
         with mock.patch.object(_auto.LinkEngine, "burst", lambda engine: Links(125e3, 1e-3)), \
                 mock.patch.object(_job, "machine", lambda: str(os.getpid())), mock.patch.dict(os.environ, MASTER_ADDR="127.0.0.1"):
             (report, page), (_, nothing) = run(2, really_planned)
         self.assertRegex(report, r"planned in [\d.]+ s: \S+ for \d of 6 gradients, [\d.]+ times as fast predicted")
-        # The planner's page of the plan, with what was measured as its first section.
+        # The page is the planner's page of the plan, with the measurements as its first section.
         self.assertRegex(page, r'(?s)<h1>.*<section id="measured">.*planned in .*<section id="comparison">.*"plan"')
         self.assertEqual(nothing, "")
 
 
 def really_planned(rank):
-    """The report and rank 0's page after planning with a shipped profile."""
+    """Plans with a shipped profile. Returns the report, and rank 0's page."""
     ddp = wrapped(network())
     hook = attached(ddp)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)

@@ -1,4 +1,4 @@
-"""hipress_call() of the C library, for tests that compare its answers with others."""
+"""Calls hipress_call() of the C library, for tests that compare its answers with those of Python and of the tools."""
 
 import ctypes
 import json

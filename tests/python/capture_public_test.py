@@ -1,4 +1,4 @@
-"""Captures of the scripts in public/, by one rank and by two. Figures are printed beside those that the scripts measured."""
+"""Captures the scripts in public/ under one rank and under two. Prints captured times beside those that the scripts measured."""
 
 import importlib.metadata
 import importlib.util
@@ -14,7 +14,7 @@ import unittest
 import ranks
 
 FOLDER = pathlib.Path(__file__).parent / "public"
-#: Script, package that it needs besides torch, micro-steps, name of a required gradient, number of gradients.
+#: Scripts: name, required package besides torch, micro-steps, name of one gradient, number of gradients.
 SCRIPTS = (("gpt_accumulation", None, 4, "blocks.0.attention.qkv.weight", 52), ("trainer_class", None, 1, "0.weight", 6),
            ("resnet", None, 1, "3.first_norm.bias", 38), ("gan", None, 1, "9.weight", 10), ("embedding_gru", None, 1, "bag.weight", 12),
            ("accelerate_loop", "accelerate", 3, "2.bias", 6), ("trainer", "transformers", 2, "transformer.wte.weight", 40),

@@ -1,4 +1,4 @@
-"""python -m hipress.capture runs scripts as python does, and finds the models that they train."""
+"""Tests that python -m hipress.capture runs scripts as python does, and finds the models that they train."""
 
 import json
 import os
@@ -21,7 +21,7 @@ for _ in range(6):
     model(torch.randn(3, 6)).sum().backward()
     optimizer.step()
 """
-#: Trains two models, one of which the other's loss goes through.
+#: Script that trains two models; the loss of one goes through the other.
 GAN = """
 import torch
 generator = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
@@ -36,7 +36,7 @@ for _ in range(8):
     discriminator(generator(torch.randn(4, 8))).mean().backward()
     both[0].step()
 """
-#: A helper net that may be trained, and a copy that follows.
+#: Script with a helper net in training mode that is not trained, and a copy of the model.
 HELPERS = """
 import copy, torch
 helper = torch.nn.Linear(20, 20)
@@ -52,7 +52,7 @@ for number in range(12):
     if number == 4:
         follower = copy.deepcopy(model)
 """
-#: Modules of which only parts are called: script, parameters in the capture, and exit status.
+#: Scripts that call only parts of modules: parameters in the capture, exit status, and script.
 PARTS = {
     "a head that a function uses, and an optimizer of its own": (("body.weight", "head.weight", "head.bias"), 0, """
 class Model(torch.nn.Module):
@@ -216,7 +216,8 @@ class Script(unittest.TestCase):
                 self.assertEqual(sorted(name for name, _ in self.shapes()), sorted(names))
                 said = "It is not of the whole: optimizers also train 1 parameter (3 elements: spread [3])"
                 self.assertEqual(said in done.stderr, status == 1, done.stderr)
-                self.assertRegex(self.output.read_text(), "Captured from [678] steps")  # 10 without 2 of warm-up, perhaps without the last
+                self.assertRegex(self.output.read_text(), "Captured from [678] steps")  # 10 without 2 of warm-up, perhaps without
+                                                                                        # the last
                 self.assertNotIn("without a gradient", self.output.read_text())
 
     def test_compiled_functions_that_call_the_model(self):
@@ -255,7 +256,7 @@ for _ in range(6):
             self.assertIn("batch: 5\n", self.output.read_text())
 
     def test_processes_are_captured(self):
-        """mp.spawn and processes of both kinds, with and without a process group."""
+        """Processes of mp.spawn, and of both start methods, with and without a process group."""
         path = self.script(WORKER)
         for how, count in (("spawn", 2), ("spawn", 0), ("fork", 2)):
             with self.subTest(how=how, ranks=count):
@@ -265,10 +266,10 @@ for _ in range(6):
                 self.assertEqual(done.stderr.count(f"hipress.capture: wrote {self.output}"), 1, done.stderr)
                 self.assertEqual(done.stderr.count("the 2 ranks"), 1 if count else 0)
                 if count:
-                    self.assertIn("batch: 2\n", self.output.read_text())  # rank 0's
+                    self.assertIn("batch: 2\n", self.output.read_text())  # rank 0's batch
 
     def test_ranks_that_have_a_communication_hook_are_captured(self):
-        """The module is first met within a forward pass, too late for a hook of capture's own."""
+        """Capture finds the module only within a forward pass, too late for a hook of its own."""
         path = self.script(WORKER.replace("        model = DistributedDataParallel(model)\n", """        model = DistributedDataParallel(model)
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
         model.register_comm_hook(None, fp16_compress_hook)
@@ -306,31 +307,31 @@ for _ in range(6):
         self.assertTrue(self.output.exists())
 
     def killed(self, text: str, *arguments):
-        """Output of a capture whose script kills its own process by a signal that cannot be caught."""
+        """Returns the output of a capture whose script kills its own process by a signal that cannot be caught."""
         done = subprocess.run([sys.executable, "-B", "-W", "ignore", "-m", "hipress.capture", "--output", self.output, *arguments,
                                self.script(text)], capture_output=True, text=True, check=False, cwd=self.folder)
         self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
         return done.stderr
 
     def test_a_script_that_is_killed_after_its_steps_keeps_its_capture(self):
-        # 2 steps of warm-up, 3 measured ones, and one more, which ends the last of these.
+        # The file needs 2 steps of warm-up, 3 measured steps, and one more, which ends the last of these.
         kill = "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
         long = TRAIN.replace("range(6)", "range(12)")
         said = self.killed(long + kill, "--steps", "3")
         self.assertEqual(said, f"hipress.capture: wrote {self.output}\n")
         self.assertIn("Captured from 3 steps", self.output.read_text())
         self.assertEqual(len(self.shapes()), 4)
-        self.assertEqual([path.name for path in self.folder.glob(".*")], [])  # no half file
+        self.assertEqual([path.name for path in self.folder.glob(".*")], [])  # no partial file
 
     def test_a_script_that_is_killed_before_leaves_what_there_was(self):
         kill = "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
         self.output.write_text("before")
-        self.assertEqual(self.killed(TRAIN + kill), "")  # all steps: none is the last
+        self.assertEqual(self.killed(TRAIN + kill), "")  # without --steps, no step is the last
         self.assertEqual(self.killed(TRAIN + kill, "--steps", "9"), "")
         self.assertEqual(self.output.read_text(), "before")
 
     def test_what_is_written_early_is_what_the_end_would_write(self):
-        """The first process writes once, for the largest model, and the script draws the same random numbers as without."""
+        """The first process writes once, for the largest model. The script draws the same random numbers as without a capture."""
         path = self.script(GAN.replace("range(8)", "range(20)"))
         done = self.capture("--steps", "2", path)
         self.assertEqual(done.stderr.count("wrote"), 1)
@@ -349,7 +350,7 @@ for _ in range(6):
             "for step in range(12):\n    print(step, os.path.exists('inside.yaml'))\n"))
         done = subprocess.run([sys.executable, "-B", "-W", "ignore", self.script(text)], capture_output=True, text=True, check=True,
                               cwd=self.folder)
-        # Step 6's optimizer has ended step 5, the last of three after two.
+        # The optimizer of step 6 ends step 5, the last of 3 measured steps.
         self.assertEqual(done.stdout.split("\n")[:12], [f"{step} {step > 6}" for step in range(12)])
 
     def test_bad_numbers_are_refused(self):

@@ -1,4 +1,4 @@
-"""Steps as a capture finds them: micro-steps, several calls, several backward passes. Only tests advance the clock."""
+"""Tests how a capture finds steps: micro-steps, several calls, several backward passes. Only the tests advance the clock."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ def setUpModule() -> None:
 
 
 class Clock:
-    """Seconds that pass by call."""
+    """Clock that only tests advance, in seconds."""
 
     on_cores = False
 
@@ -41,7 +41,7 @@ class Clock:
 
 
 class CoreClock(Clock):
-    """Clock of two threads that are busy for three quarters of the time, and wait for cores as long again."""
+    """Clock of a process with two threads, which use 1.5 cores, and wait for a core as long as they run."""
 
     on_cores = True
 
@@ -67,7 +67,7 @@ class Passing(torch.autograd.Function if ranks.MISSING is None else object):
 
 
 class Timed(torch.nn.Module if ranks.MISSING is None else object):
-    """Two layers between which forward and backward take given times."""
+    """Module with two layers, between which forward and backward take given times."""
 
     def __init__(self, clock, forward=FORWARD, backward=BACKWARD):
         super().__init__()
@@ -106,7 +106,7 @@ class Steps(unittest.TestCase):
         self.optimizer = timed_sgd(self.clock, self.model.parameters())
 
     def captured(self, train, module=None, **options):
-        """Calls train() within a capture, and returns the facts of the model file."""
+        """Calls train() within a capture. Returns the values in the model file."""
         module = self.model if module is None else module
         capture = hipress.capture(module, None, **options)
         capture._clock = self.clock
@@ -131,8 +131,8 @@ class Steps(unittest.TestCase):
         self.optimizer.step()
 
     def test_backward_passes_between_two_steps_are_micro_steps(self):
-        # The first batch of a step lies behind the optimizer, those of the others before their forward passes: of k micro-steps
-        # k - 1, which all share.
+        # The first batch of a step counts as optimizer time. The batches of the other k - 1 micro-steps count as forward, of which
+        # each micro-step has a k-th.
         for known in (True, False):
             for micro_steps in (1, 2, 5):
                 with self.subTest(known=known, micro_steps=micro_steps):
@@ -203,7 +203,7 @@ class Steps(unittest.TestCase):
                 (self.model(torch.randn(8, 4)).sum() - self.model(torch.randn(8, 4)).sum()).backward()
                 self.optimizer.step()
 
-        # Backward passes twice through the layers, and adds to each parameter's gradient once.
+        # Backward goes through the layers twice, and completes each parameter's gradient once.
         self.check(self.captured(train), forward=2 * FORWARD, last=2 * BACKWARD, optimizer=OPTIMIZER, micro_steps=1)
 
     def test_one_call_of_two_backward_passes_is_two_micro_steps(self):
@@ -236,7 +236,7 @@ class Steps(unittest.TestCase):
     def test_steps_that_are_skipped_count_for_nothing(self):
         def train():
             for _ in range(5):
-                for applied in (False, True):  # scales the gradients, as a loss scaler does
+                for applied in (False, True):  # every second step is applied, as with a loss scaler
                     self.optimizer.zero_grad()
                     self.micro_step()
                     if applied:
@@ -246,7 +246,7 @@ class Steps(unittest.TestCase):
         self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER + FORWARD + BACKWARD, micro_steps=1)
 
     def test_another_models_loss_is_not_a_micro_step(self):
-        """A discriminator, through which the generator's loss goes too."""
+        """The captured model is a discriminator, through which the generator's loss goes, too."""
         generator = torch.nn.Linear(3, 4)
         other = torch.optim.SGD(generator.parameters(), lr=0.01)
 
@@ -272,7 +272,7 @@ class Steps(unittest.TestCase):
                 (self.model(torch.randn(8, 4)).sum() + penalty.sum()).backward()
                 self.optimizer.step()
 
-        # Forward is what comes before the last backward: two passes, and one backward.
+        # Forward lasts until the last backward: two forward passes, and one backward.
         found = self.captured(train)
         self.check(found, forward=2 * FORWARD + BACKWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=1)
 
@@ -318,12 +318,12 @@ class Steps(unittest.TestCase):
         self.assertIn(f"step() alone {OPTIMIZER * 1e6:.1f}us", capture.text())
 
     def warned(self, train, module=None, **options):
-        """Facts and messages of a capture."""
+        """Returns the values in the model file, and the messages, of a capture."""
         said = []
         return self.captured(train, module, say=said.append, **options), said
 
     def perturbed(self, move, first=contextlib.nullcontext):
-        """Sharpness-aware minimisation: gradients of moved parameters, applied to the old ones."""
+        """Trains by sharpness-aware minimisation: applies the gradients of moved parameters to the old ones."""
         for _ in range(6):
             with first():
                 self.micro_step()
@@ -349,7 +349,7 @@ class Steps(unittest.TestCase):
         self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=2)
         self.assertEqual(len(said), 1)
         self.assertIn("a step has 2 backward passes, and uses gradients after 2 of them", said[0])
-        # Without a sign that the first pass is used it counts as what precedes the second. A step takes as long.
+        # If nothing shows that the first pass is used, it counts as time before the second. The whole step takes as long.
         found, said = self.warned(lambda: self.perturbed(unseen), optimizer=self.optimizer)
         self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER + FORWARD + BACKWARD, micro_steps=1)
         self.assertEqual(said, [])
@@ -358,7 +358,7 @@ class Steps(unittest.TestCase):
         clock = self.clock
 
         class Repeated(torch.optim.SGD):
-            """Like L-BFGS: three evaluations, between which the parameters move."""
+            """Optimizer with three evaluations, between which the parameters move, like L-BFGS."""
 
             def step(self, closure):
                 for _ in range(3):
@@ -380,7 +380,7 @@ class Steps(unittest.TestCase):
         self.assertIn("has 3 backward passes, and uses gradients after 3 of them", said[0])
 
     def two_parts(self):
-        """A model of two parts with an optimizer each."""
+        """Makes a model of two parts with an optimizer each."""
         both = torch.nn.ModuleList([self.model, Timed(self.clock)])
         return both, [timed_sgd(self.clock, part.parameters()) for part in both]
 
@@ -389,12 +389,12 @@ class Steps(unittest.TestCase):
 
         def train(first):
             for number in range(36):
-                part = int(number % (first + 1) == first)  # steps of the first optimizer, then one of the second
+                part = int(number % (first + 1) == first)  # `first` steps of the first optimizer, then one of the second
                 optimizers[part].zero_grad()
                 both[part](torch.randn(8, 4)).sum().backward()
                 optimizers[part].step()
 
-        # The second part's pass is joined with the one before it: of 36 passes, 18 steps without two; then 12 of three passes.
+        # The second part's pass is joined with the one before it: 36 passes are 18 steps of two or 12 of three, 2 of warm-up.
         for first, steps in ((1, 16), (2, 10)):
             found, said = self.warned(lambda: train(first), both, called=list(both), optimizer=optimizers)
             self.assertEqual((found["micro_steps"], found["steps"]), (first, steps))
@@ -414,7 +414,7 @@ class Steps(unittest.TestCase):
                 optimizers[1].step() if number >= 8 else None
 
         found = self.captured(train, both, called=list(both), optimizer=optimizers)
-        # Each of 24 passes ends a step, except at the two changes, where two passes may count as one step.
+        # Each of 24 passes ends a step, but two passes may count as one where an optimizer begins or ends.
         self.assertEqual(found["micro_steps"], 1)
         self.assertGreaterEqual(found["steps"], 20)
 
@@ -424,7 +424,7 @@ class Steps(unittest.TestCase):
                 for _ in range(3):
                     self.micro_step()
                 for parameter in self.model.parameters():
-                    parameter.data.sub_(0.01 * parameter.grad.data)  # the parameters' version does not show this change
+                    parameter.data.sub_(0.01 * parameter.grad.data)  # does not change the parameters' version
                 drop()
 
         for drop in (lambda: self.model.zero_grad(set_to_none=True),
@@ -491,7 +491,7 @@ class Steps(unittest.TestCase):
             parameter.register_post_accumulate_grad_hook(update)
         for known in ({"optimizer": list(optimizers.values())}, {}):
             found, said = self.warned(lambda: [self.micro_step() for _ in range(6)], **known)
-            # The last gradient is ready after BACKWARD and the steps of all four.
+            # The last gradient is ready after BACKWARD and all four optimizers' steps.
             self.check(found, forward=FORWARD, last=BACKWARD + 4 * OPTIMIZER, optimizer=0, micro_steps=1)
             self.assertEqual((found["steps"], len(said)), (4, 1))
             self.assertIn("optimizers step within backward", said[0])
@@ -518,8 +518,7 @@ class Steps(unittest.TestCase):
 
 
 def accumulating(rank, micro_steps):
-    """Accumulates gradients within no_sync() of DistributedDataParallel. Each collective takes 7 s, which do not count for the
-    model."""
+    """Accumulates gradients within no_sync() of DistributedDataParallel. Each collective takes 7 s, which must not be captured."""
     clock = Clock()
     all_reduce, met = torch.distributed.all_reduce, []
 
@@ -544,8 +543,8 @@ def accumulating(rank, micro_steps):
 
 
 def apart(rank, hooked):
-    """Trains a model with a buffer before, in and after a capture. Returns a gradient and a flag for sent buffers of each step, the
-    messages, and DDP's flags afterwards."""
+    """Trains a model with a buffer before, during and after a capture. Returns one gradient, and true if buffers were sent, for
+    each step; the messages; and DDP's flags afterwards."""
     module = torch.nn.Sequential(torch.nn.Linear(3, 2, bias=False), torch.nn.BatchNorm1d(2))
     ddp = DistributedDataParallel(module)
     if hooked:
@@ -575,7 +574,7 @@ class Ranks(unittest.TestCase):
             for rank, (gradients, said, broadcast, sync) in enumerate(ranks.run(2, apart, hooked)):
                 with self.subTest(hooked=hooked, rank=rank):
                     self.assertEqual([gradient for gradient, _ in gradients], [1.5, rank + 1, rank + 1, rank + 1, 1.5])
-                    if rank == 1:  # rank 0's buffers come before a forward that is not captured
+                    if rank == 1:  # forward brings rank 0's buffers, except during a capture
                         self.assertEqual([sent for _, sent in gradients], [True, False, False, False, True])
                     self.assertEqual((broadcast, sync), (True, True))
                     self.assertEqual(len(said), 1)
@@ -595,8 +594,8 @@ class Ranks(unittest.TestCase):
 
 class Waits(unittest.TestCase):
     def test_a_gradient_is_later_by_the_waits_before_it_alone(self):
-        # Waits from 10 to 14 and from 20 to 26: a gradient at 5 has none behind it, one at 15 the 4 of the first, one at 30
-        # both, which are 10. From the last, at 30, to the next call at 45 there are no waits.
+        # Waits last from 10 to 14 and from 20 to 26. A gradient at 5 comes before both; one at 15 is later by 4, and one at 30 by
+        # 10. There is no wait between the last gradient, at 30, and the next call, at 45.
         done = _passes.Pass(0.0, 1, 0, 0)
         done.backward, done.waits = 0.0, [(10.0, 14.0), (20.0, 26.0)]
         done.ready, done.waits_before = {1: 5.0, 2: 15.0, 3: 30.0}, {1: 0, 2: 1, 3: 2}
@@ -604,7 +603,7 @@ class Waits(unittest.TestCase):
         self.assertEqual(done.ready_times(seconds), {1: 5.0, 2: 11.0, 3: 20.0})
         after = _passes.Pass(45.0, 1, 0, 0)
         self.assertEqual(done.until(after, seconds), 15.0)
-        # Without the last gradient, the second wait lies between the one at 15 and the next call.
+        # Without the last gradient, the second wait lies between the gradient at 15 and the next call.
         del done.ready[3]
         self.assertEqual(done.until(after, seconds), 24.0)
 

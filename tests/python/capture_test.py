@@ -1,4 +1,4 @@
-"""Captured models: their files, and the tools that read them."""
+"""Tests of captured models: their files, and the tools that read them."""
 
 import collections
 import copy
@@ -45,7 +45,7 @@ def wide_model():
 
 
 def bucket_bytes(_rank, bucket_mb: float) -> list:
-    """Sizes in bytes of the buckets that DDP has rebuilt after its first step."""
+    """Returns the sizes in bytes of the buckets that DDP has rebuilt after its first step."""
     ddp = DistributedDataParallel(wide_model(), bucket_cap_mb=bucket_mb)
     ddp._set_ddp_runtime_logging_sample_rate(1)
     for _ in range(3):
@@ -54,7 +54,7 @@ def bucket_bytes(_rank, bucket_mb: float) -> list:
 
 
 def names_of(_rank, compiled_inside: bool, compiled_outside: bool = False):
-    """Parameters' names in a captured model, and the names that attach() uses."""
+    """Returns the parameters' names in a captured model, and the names that attach() uses."""
     module = torch.nn.Linear(3, 3)
     ddp = DistributedDataParallel(torch.compile(module, backend="eager") if compiled_inside else module)
     called = torch.compile(ddp, backend="eager") if compiled_outside and hasattr(torch, "compile") else ddp
@@ -111,7 +111,7 @@ class Captured(unittest.TestCase):
         text = self.path.read_text()
         times = {name: float(ready) * 1e-6 for name, ready in re.findall(r"- \{name: ([\w.]+), .*ready: ([\d.]+)us", text)}
         self.assertEqual(set(times), {name for name, _ in model.named_parameters()})
-        # Backward reaches the second layer before the sleep of 20 ms, the first after it.
+        # Backward reaches the second layer before the sleep of 20 ms, and the first layer after it.
         names = list(times)
         self.assertLess(max(names.index(f"second.{kind}") for kind in ("weight", "bias")),
                         min(names.index(f"first.{kind}") for kind in ("weight", "bias")))
@@ -284,7 +284,7 @@ class Captured(unittest.TestCase):
         with hipress.capture(model, self.path):
             for _ in range(3):
                 model(torch.ones(1, 3)).sum().backward()
-        # A process group among the garbage would wait in the worker for threads that it does not have.
+        # If the garbage had a process group, it would wait for threads that the worker does not have.
         self.assertEqual(ranks.run(1, lambda _rank: gc.collect() >= 0), [True])
 
     def test_a_compiled_function_that_calls_the_model(self):
@@ -380,7 +380,7 @@ class Captured(unittest.TestCase):
 
 
 class Host(unittest.TestCase):
-    """Lines of a capture about the host's cores and memory."""
+    """Tests of a captured model's lines about the host's cores and memory."""
 
     @staticmethod
     def text(**options):
@@ -411,7 +411,7 @@ class Host(unittest.TestCase):
             path.write_text(text)
             ready = _model_file.ready_times(path)
         said = {name: float(time) * 1e-6 for name, time in re.findall(r"name: (\w+), .*?ready: ([\d.]+)us", text)}
-        # One bucket: all its gradients wait for the last, and for all that the hook does before.
+        # The only bucket is ready after its last gradient, and after the hook's overhead before that.
         self.assertAlmostEqual(ready["weight"], max(said.values()) + before * 1e-6, 9)
 
     def test_memory_needs_a_core_of_its_own(self):
@@ -424,13 +424,13 @@ class Host(unittest.TestCase):
         with mock.patch("os.sched_getaffinity", return_value=set(range(cores))), mock.patch.object(_memory, "_ALONE_S", 0.01):
             text = self.text(memory=True)
         self.assertRegex(text, r"\n(memory_traffic: [\d.]+GB/s  )?# beside a copy a step takes [\d.]+ times as long")
-        self.assertEqual(text.count("Captured from 3 steps"), 1)  # every second one of six
+        self.assertEqual(text.count("Captured from 3 steps"), 1)  # every second of six steps
 
     def test_the_traffic_of_computation_beside_a_copy(self):
         probe = _memory.MemoryProbe.__new__(_memory.MemoryProbe)
         probe.one, probe.all = 6e9, 10e9
         self.assertEqual(probe.traffic(1.0, 1.0), 0)  # memory has room for both
-        self.assertAlmostEqual(probe.traffic(2.0, 2.5), 6.5e9)  # 6.5 and 6 GB/s at 1 / 1.25 fill 10
+        self.assertAlmostEqual(probe.traffic(2.0, 2.5), 6.5e9)  # (6.5 + 6) GB/s, slowed by 1.25, is the bandwidth of 10
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Decisions of a job that plans itself, without clocks, torch or messages: step times are made up."""
+"""Tests of the decisions of a job that plans itself, without clocks, torch or messages. Step times are given."""
 
 import re
 import statistics
@@ -18,9 +18,9 @@ def candidate(name, gain, ddp_s=0.1):
 
 
 class Job:
-    """A Control in a job whose steps take `time_of(step, way's text)` seconds, of which each rank computes `busy_of(step)`.
-    Rank 0 plans for `planning` steps, and then has the candidates that `plans` yields next. It profiles for `profiling` steps
-    before."""
+    """A Control in a simulated job. A step takes `time_of(step, way's text)` seconds, of which the ranks compute for
+    `busy_of(step)`. Rank 0 profiles for `profiling` steps, plans for `planning` steps, and then has the candidates that `plans`
+    yields next."""
 
     def __init__(self, time_of, plans=(), busy_of=lambda step: (0.05, 0.05), links_of=lambda step: FAST, planning=3, profiling=0,
                  failure=""):
@@ -79,9 +79,9 @@ class Job:
 
 class Judging(unittest.TestCase):
     def test_a_gain_beyond_its_noise_is_faster(self):
-        # Logarithms 0.405 and 0.432: mean 0.419, half width 12.71 * 0.019 / 1.41 = 0.17.
+        # The gains' logarithms are 0.405 and 0.432. Their mean is 0.419, with half width 12.71 * 0.019 / 1.41 = 0.17.
         self.assertIs(judge([1.5, 1.54]), Verdict.FASTER)
-        # Logarithms 0.049, 0.182, -0.051: mean 0.06, half width 4.3 * 0.117 / 1.73 = 0.29.
+        # Here they are 0.049, 0.182 and -0.051. Their mean is 0.06, with half width 4.3 * 0.117 / 1.73 = 0.29.
         self.assertIs(judge([1.05, 1.2, 0.95]), Verdict.OPEN)
         self.assertIs(judge([1.05, 1.2, 0.95], most=3), Verdict.NOT_FASTER)
 
@@ -91,7 +91,7 @@ class Judging(unittest.TestCase):
         self.assertIs(judge([0.9]), Verdict.OPEN)
 
     def test_equal_times_are_not_faster(self):
-        # The least spread, 0.3 %, leaves a half width of 4.3 * 0.003 / 1.73 = 0.75 % after three pairs, 0.48 % after four.
+        # With the least spread, 0.3 %, the half width is 4.3 * 0.003 / 1.73 = 0.75 % after three pairs, and 0.48 % after four.
         self.assertIs(judge([1.0] * 3), Verdict.OPEN)
         self.assertIs(judge([1.0] * 4), Verdict.NOT_FASTER)
 
@@ -99,11 +99,11 @@ class Judging(unittest.TestCase):
 class Deciding(unittest.TestCase):
     def test_a_faster_plan_is_kept_after_paired_blocks(self):
         job = Job(lambda step, text: 0.05 if text else 0.1, [[candidate("a", 1.9)]]).run(60)
-        # Warm-up and measuring, 6 steps; reports are heard one step after; planning is over 3 steps later, in whole windows.
+        # Warm-up and measurement take 6 steps; reports are heard one step later. Planning takes 3 more, in whole windows.
         self.assertEqual(job.ways[:7], [PLAIN] * 7)
         opened = next(step for step, act in job.acts if act is Act.OPEN)
         self.assertEqual(job.ways[opened:opened + OPENING], [1] * OPENING)
-        # Blocks of 3 steps: tried, kept; kept, tried.
+        # The blocks of 3 steps are: tried, kept; kept, tried.
         self.assertEqual(job.ways[opened + OPENING:opened + OPENING + 12], [1] * 3 + [0] * 6 + [1] * 3)
         self.assertEqual((job.control.kept, job.control.tried, job.control.phase), (1, None, Phase.KEEP))
         self.assertEqual(job.ways[-20:], [1] * 20)
@@ -112,7 +112,7 @@ class Deciding(unittest.TestCase):
     def test_a_slower_plan_is_dropped_and_the_next_is_tried(self):
         times = {"": 0.1, "plan a": 0.11, "plan b": 0.08, "plan c": 0.01}
         job = Job(lambda step, text: times[text], [[candidate("a", 1.9), candidate("b", 1.2), candidate("c", 1.1)]]).run(90)
-        self.assertEqual(job.control.kept, 2)  # the first that is faster
+        self.assertEqual(job.control.kept, 2)  # the first plan that is faster
         self.assertIn("dropped a", job.text())
         self.assertIn("kept b", job.text())
         self.assertNotIn(3, job.ways)
@@ -125,7 +125,7 @@ class Deciding(unittest.TestCase):
         self.assertIn("<li>&lt;2 MB&gt;</li>", page)
 
     def test_a_plan_of_algorithms_that_have_lost_is_not_tried(self):
-        # int8block gains 0.91 where 1.3 was predicted: of another plan with it, 1.2 is then no gain, and 1.6 is one.
+        # int8block gains 0.91 instead of the predicted 1.3. For it, a prediction of 1.2 then is not a gain, but 1.6 is.
         found = [candidate(f"{one} gradients", gain) for one, gain in (("int8block for 3", 1.3), ("int8block for 4", 1.2),
                                                                        ("fp16 for 8", 1.1), ("int8block for 5", 1.6))]
         job = Job(lambda step, text: 0.11 if text else 0.1, [found]).run(200)
@@ -157,7 +157,7 @@ class Deciding(unittest.TestCase):
 
 
 class Watching(unittest.TestCase):
-    """Bandwidth falls at step 100 to a tenth, and rises again at step 250."""
+    """Tests in which bandwidth falls to a tenth at step 100, and rises again at step 250."""
 
     def falling(self, again):
         def time_of(step, text):
@@ -170,18 +170,18 @@ class Watching(unittest.TestCase):
         job = self.falling([Candidate("", "plain DDP", 0.1, 0.1), candidate("a", 1.3)])
         self.assertEqual((job.ways[99], job.ways[180], job.ways[399]), (1, 2, 3))
         self.assertIn("links went from 1000 Mbit/s, 50 us to 100 Mbit/s, 50 us", job.text())
-        # Two windows of 5 steps tell the change, and the plan comes 3 steps later.
+        # Two windows of 5 steps show the change, and planning begins within another window.
         begun = next(step for step, act in job.acts if act is Act.PLAN and step > 100)
         self.assertLessEqual(begun, 100 + (OUTSIDE + 1) * 5)
 
     def test_plain_ddp_replaces_a_plan_that_is_no_longer_faster(self):
-        # Plain DDP takes 0.1 s, the kept plan b 0.3; plan a, 0.08, is tried against plain DDP then, and is faster.
+        # After step 250, plain DDP takes 0.1 s, and the kept plan b 0.3 s.
         job = self.falling([Candidate("", "plain DDP", 0.1, 0.1)])
         self.assertEqual(job.control.kept, PLAIN)
         self.assertIn("kept plain DDP", job.text())
 
     def test_a_change_right_after_a_trial_is_seen(self):
-        # The trial of a, which is not faster, takes 8 pairs or less; bandwidth falls while it runs, or as it ends.
+        # The trial of plan a, which is not faster, takes at most 8 pairs. Bandwidth falls while it runs, or as it ends.
         for fall in (20, 30, 36, 40):
             with self.subTest(fall=fall):
                 job = Job(lambda step, text: (0.1 if step < fall else 0.9) * (1.01 if text else 1), [[candidate("a", 1.3)], []],
@@ -191,7 +191,7 @@ class Watching(unittest.TestCase):
                 self.assertLessEqual(begun[1], max(fall + 15, begun[0] + PACE.between_plans + 6))
 
     def test_a_trial_goes_on_after_a_change_that_nothing_explains(self):
-        # Three pairs at 0.1 s teach the usual time; then steps take 0.2 s, whatever the way.
+        # The usual time is learned from three pairs at 0.1 s. Then steps take 0.2 s, whatever the way.
         noisy = Job(lambda step, text: (0.1 if step < 32 else 0.2) * (1.0 if text else (1.1, 0.9, 1.0)[step // 6 % 3]),
                     [[candidate("a", 1.3)]]).run(120)
         self.assertIn("neither links nor computation explain it", noisy.text())
@@ -199,7 +199,7 @@ class Watching(unittest.TestCase):
         self.assertIs(noisy.control.phase, Phase.KEEP)
 
     def test_a_measured_gain_corrects_later_predictions(self):
-        # int8block gains 0.98 where 1.3 was predicted, a quarter less: 1.2 is then no gain, and 3 is one. fp16 was never tried.
+        # int8block gains 0.98 instead of the predicted 1.3. For it, 1.2 then is not a gain, but 3 is. fp16 was never tried.
         def time_of(step, text):
             return (0.1 if step < 100 else 0.2 if step < 200 else 0.9) * (1.02 if text else 1)
         plans = [[candidate("int8block for 3 of 8 gradients", 1.3)],
@@ -229,8 +229,8 @@ class Watching(unittest.TestCase):
         self.assertEqual(job.text().count("a step takes 200 ms instead of 100 ms: neither links nor computation explain it"), 1)
 
     def test_faster_links_are_noticed_though_steps_hardly_change(self):
-        # Under the plan a step takes 2 % less when the links are ten times as fast; plain DDP then takes half of that. The time of
-        # short messages, 4 * 20 ms, is 1 % of 100 steps of 80 ms; they begin when the plan is kept.
+        # When links become ten times as fast, a step takes 2 % less under the plan, but plain DDP takes half of that. A measurement
+        # of short messages takes 4 * 20 ms, 1 % of 100 steps of 80 ms. Measurements begin when the plan is kept.
         def time_of(step, text):
             return (0.08 if step < 400 else 0.0784) if text else (1.0 if step < 400 else 0.04)
         for busy_of, within in ((lambda step: (0.05, 0.05), 110), (lambda step: (0.07, 0.07) if step < 400 else (0.077, 0.07), 25)):
@@ -244,7 +244,7 @@ class Watching(unittest.TestCase):
                 self.assertEqual(job.control.kept, PLAIN)
 
     def test_short_messages_take_one_percent_of_the_time_at_most(self):
-        for busy in (0.05, 0.099):  # the second leaves shorter waits, though links are the same
+        for busy in (0.05, 0.099):  # the second leaves shorter waits with the same links
             with self.subTest(busy=busy):
                 job = Job(lambda step, text: 0.1, [[]], lambda step: (0.05 if step < 50 else busy,) * 2).run(2000)
                 felt = sum(act is Act.FEEL for _, act in job.acts)
@@ -261,7 +261,7 @@ class Watching(unittest.TestCase):
         self.assertEqual(sum(act is Act.PROBE for _, act in job.acts), 1)
 
     def test_a_change_during_planning_is_planned_for_with_its_links(self):
-        # Planning lasts from step 7 to 37, and bandwidth falls at step 20.
+        # Planning lasts from step 7 to step 37, and bandwidth falls at step 20.
         job = Job(lambda step, text: 0.1 if step < 20 else 0.9, [[candidate("a", 9.0, 1.0)]], planning=30,
                   links_of=lambda step: FAST if step < 20 else SLOW).run(90)
         begun = [step for step, act in job.acts if act is Act.PLAN]
@@ -270,7 +270,7 @@ class Watching(unittest.TestCase):
         self.assertIn("links went from 1000 Mbit/s, 50 us to 100 Mbit/s, 50 us", job.text())
 
     def test_ready_times_are_captured_anew_after_computation_has_changed(self):
-        # Ranks compute twice as long from step 100 on, under plan a. 2 + 10 steps of plain DDP follow, then links and plan.
+        # From step 100 on, ranks compute twice as long, under plan a. Then come 2 + 10 steps of plain DDP, the links, and a plan.
         def time_of(step, text):
             return {"": 0.1, "plan a": 0.05, "plan b": 0.03}[text] + (0.05 if step >= 100 else 0.0)
         plans = [[candidate("a", 1.9)], [candidate("b", 1.5, 0.15)]]

@@ -1,5 +1,5 @@
-"""Gradients that are not applied: those of layers that no rank uses in a step, and of skipped steps. They must leave residuals
-unchanged."""
+"""Tests that gradients that are not applied leave residuals unchanged: those of layers that no rank uses in a step, and of skipped
+steps."""
 
 import itertools
 import unittest
@@ -12,7 +12,7 @@ if ranks.MISSING is None:
     import hipress
     import torch
 
-#: Algorithms with residuals, with random draws, and in stages, one of which alternates between them.
+#: Algorithms with residuals, with random draws, and with stages (acpsgd alternates between two).
 ALGORITHMS = ("onebit", "tbq(tau=0.1)", "terngrad", "dgc", "graddrop", "int8block", "int4block", "fp4block", "powersgd(rank=2)",
               "acpsgd(rank=2)", "rsketch(rank=2)")
 
@@ -35,12 +35,12 @@ if ranks.MISSING is None:
 
 
 def factors(rank, step):
-    """Gradients of a step, different on every rank."""
+    """Returns gradients of a step, different on every rank."""
     return torch.randn(24, 24, generator=torch.Generator().manual_seed(100 * step + rank))
 
 
 def applied(rank, plan, uses, options, set_to_none=True):
-    """Applied gradients of the second layer in a training that uses it in some steps. `uses` are pairs of step and use."""
+    """Trains with the second layer in some steps, and returns its applied gradients. `uses`: pairs of step and true if used."""
     torch.manual_seed(0)
     ddp = wrapped(Two(), find_unused_parameters=True, **options)
     hook = hipress.attach(ddp, plan)
@@ -57,7 +57,7 @@ def applied(rank, plan, uses, options, set_to_none=True):
 
 
 def after_overflow(rank, plan, steps, by_hand):
-    """Gradients of the last of the steps. Step -1 overflows on rank 1 and is skipped; step -2 is skipped by hand."""
+    """Trains. Returns the last step's gradients. Step -1 overflows on rank 1, so the hook discards it; the test discards -2."""
     torch.manual_seed(0)
     ddp = wrapped(torch.nn.Sequential(torch.nn.Linear(24, 24), torch.nn.Linear(24, 16)), bucket_cap_mb=0.001)
     hook = hipress.attach(ddp, plan)
@@ -66,7 +66,7 @@ def after_overflow(rank, plan, steps, by_hand):
         loss = (ddp(torch.eye(24)) * factors(rank, step + 10)[:, :16]).sum()
         (loss * float("inf") if step == -1 and rank == 1 else loss).backward()
         if step == -1:
-            # A bucket that is finite everywhere is discarded with the others, too.
+            # The step is discarded as a whole, with its finite buckets.
             assert not all(torch.isfinite(parameter.grad).all() for parameter in ddp.parameters())
         if step == -2 and by_hand:
             hook.discard()
@@ -75,7 +75,7 @@ def after_overflow(rank, plan, steps, by_hand):
 
 
 def announced(rank):
-    """Warnings of an algorithm that does not average, and of one that does."""
+    """Returns the warnings of an algorithm that does not average, and of one that does."""
     texts = []
     for plan in ("dgc(momentum=0.9)", "dgc"):
         ddp = wrapped(torch.nn.Linear(24, 24))
@@ -98,7 +98,7 @@ class Discarded(unittest.TestCase):
         for plan in ALGORITHMS:
             for view, set_to_none in itertools.product((False, True), (True, False)):
                 if view and not set_to_none:
-                    continue  # DDP's gradients are the buckets themselves, so that all means are applied
+                    continue  # gradients are the buckets themselves, so all means are applied
                 with self.subTest(plan=plan, view=view, set_to_none=set_to_none):
                     options = {"gradient_as_bucket_view": view}
                     skipped = run(2, applied, plan, every_second, options, set_to_none)

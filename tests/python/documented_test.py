@@ -1,4 +1,4 @@
-"""Runs docs/pytorch-training.md and docs/tutorial.md as printed, with the build of HIPRESS_TOOLS."""
+"""Runs the commands and programs in docs/pytorch-training.md and docs/tutorial.md as printed, with the build of HIPRESS_TOOLS."""
 
 import os
 import pathlib
@@ -27,7 +27,7 @@ class DocumentedTest(unittest.TestCase):
             self.assertRegex(printed, "compress")
             self.assertRegex(printed, r"digits, 4 ranks, hipress plan.yaml: [\d.]+ ms a step, training loss [\d.]+, accuracy")
             self.assertRegex(printed, r"digits, 4 ranks, ddp: ")
-            # The script with torch.multiprocessing learns the linear map that it is shown.
+            # The script with torch.multiprocessing learns its linear map.
             self.assertRegex(printed, r"2 ranks, loss 0\.0\d")
             self.assertGreater((place / "losses.png").stat().st_size, 10000)
 

@@ -1,4 +1,4 @@
-"""Training of sharded models with plans: fully_shard() of PyTorch 2, and FullyShardedDataParallel."""
+"""Tests of training sharded models with plans: with fully_shard() of PyTorch 2, and with FullyShardedDataParallel."""
 
 import os
 import pathlib
@@ -25,7 +25,7 @@ if MISSING is None:
     from torch.distributed.fsdp.fully_sharded_data_parallel import BackwardPrefetch
 
 STEPS = 5
-#: Layers whose first dimension four ranks cannot divide evenly, too: shards are padded.
+#: Sizes of layers. Four ranks cannot divide some of them evenly, so shards are padded.
 SIZES = (24, 64, 63, 5)
 
 
@@ -41,7 +41,7 @@ def plain(seed=0):
 
 
 def sharded(**options):
-    """The last layer is the root's."""
+    """Makes a sharded model. Its last layer belongs to the root."""
     model = plain()
     for place in (0, 2):
         fully_shard(model[place], **options)
@@ -58,7 +58,7 @@ def whole(model):
 
 
 def trained(rank, plan, mesh=None, options=None, accumulate=False):
-    """Weights after several steps, and the last loss; `plan` None: without attach()."""
+    """Trains several steps; `plan` None: without attach(). Returns the weights, and the last loss."""
     model = sharded(**of_mesh(mesh), **(options or {}))
     if plan is not None:
         hipress.attach(model, plan)
@@ -82,7 +82,7 @@ def backward(model, rank, step) -> float:
 
 
 class Folder:
-    """Plans of the model in a folder."""
+    """Temporary folder for plans of the model."""
 
     def __init__(self):
         self._folder = tempfile.TemporaryDirectory()
@@ -118,7 +118,7 @@ class Equal(unittest.TestCase):
                 self.require_equal(run(count, trained, path), run(count, trained, None))
 
     def test_a_job_in_bf16_sends_it_as_it_is(self):
-        """PyTorch then sends the plan's bf16."""
+        """Under this policy, PyTorch sends bf16 as the plan does."""
         options = {"mp_policy": MixedPrecisionPolicy(torch.bfloat16, torch.bfloat16)}
         with Folder() as folder:
             path = folder.plan(2, algorithm="bf16", gather="bf16")
@@ -156,7 +156,7 @@ class Equal(unittest.TestCase):
 
 
 def varied(rank, plan, how):
-    """Last loss of a training as by trained(), with a compiled model or a frozen layer."""
+    """Trains like trained(), with a compiled model or a frozen layer. Returns the last loss."""
     model = plain()
     if how == "frozen":
         model[2].requires_grad_(False)
@@ -176,7 +176,7 @@ def varied(rank, plan, how):
 
 
 class Forked(torch.nn.Module if MISSING is None else object):
-    """Two layers of one size, of which a step uses one or both."""
+    """Module with two layers of one size, of which a step uses one or both."""
 
     def __init__(self):
         super().__init__()
@@ -188,7 +188,7 @@ class Forked(torch.nn.Module if MISSING is None else object):
 
 
 def unused(rank, algorithm, whole_groups, steps):
-    """Trains with the layers that each step uses."""
+    """Trains with some layers in each step. Returns the error, or "trained"."""
     model = fully_shard(Forked())
     model.set_reduce_scatter_unused_params(whole_groups)
     hipress.attach(model, algorithm)
@@ -203,7 +203,7 @@ def unused(rank, algorithm, whole_groups, steps):
 
 
 def planned(path):
-    """A plan of hipress-plan for the captured model on two nodes and a slow link."""
+    """Makes a plan by hipress-plan, for the captured model on two nodes with a slow link."""
     model = plain()
     with hipress.capture(model, f"{path}/model.yaml", warmup=1) as capture:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -254,7 +254,7 @@ class Jobs(unittest.TestCase):
 
 
 def reduced(rank, plan, factor):
-    """Mean gradients of the first step by a plan and by PyTorch, and the largest absolute gradient of any rank."""
+    """Returns mean gradients of the first step by a plan and by PyTorch, and the largest absolute gradient of any rank."""
     found = []
     for path in (plan, None):
         model = sharded()
@@ -276,13 +276,13 @@ def reduced(rank, plan, factor):
 
 class Values(unittest.TestCase):
     def test_a_reduction_is_the_mean_of_what_ranks_sent(self):
-        """int8block has steps of a 127th of a block's largest, and rounds to the nearest: each of n messages is off by a 254th at
-        most, and so is their mean. Divided by a factor d instead of n, the sum is off by n/d as much."""
+        """int8block rounds to the nearest multiple of a 127th of a block's largest value. So each of n messages is off by at most a
+        254th, and so is their mean. If the sum is divided by d instead of n, the error is n/d times as large."""
         with Folder() as folder:
             for count, factor, top in ((2, None, ""), (4, None, ""), (4, 16.0, ""), (4, None, "exchange_within: 2\n")):
                 path = folder.plan(count, algorithm="int8block", gather="none", top=top)
                 for (mine, theirs), largest in run(count, reduced, path, factor):
-                    # An exchange in two steps rounds the sums of two ranks again, whose largest is twice as large.
+                    # An exchange in two steps rounds twice.
                     rounded = 1 if not top else 2
                     bound = rounded * (count / factor if factor else 1) * largest / 254
                     for name in mine:
@@ -299,17 +299,17 @@ class Values(unittest.TestCase):
 
 
 def gathered(_rank, plan):
-    """Weights of the first layer as forward sees them, and as the shards have them."""
+    """Returns the weights of the first layer as forward sees them, and as the shards have them."""
     model = sharded()
     hipress.attach(model, plan)
-    model(torch.randn(2, SIZES[0]))  # the root is initialised
+    model(torch.randn(2, SIZES[0]))  # initialises the root
     kept = {name: value.full_tensor().detach() for name, value in model[0].named_parameters()}
     model[0].unshard()
     return {name: value.detach().clone() for name, value in model[0].named_parameters()}, kept
 
 
 def in_two_parts(rank, plan, resume):
-    """Weights after six steps; with `resume`, the hook and all else are made anew after three."""
+    """Trains six steps; with `resume`, model, hook and optimizer are made anew after three. Returns the weights."""
     def made():
         model = sharded()
         return model, hipress.attach(model, plan), torch.optim.SGD(model.parameters(), lr=0.1)
@@ -376,7 +376,7 @@ class States(unittest.TestCase):
 
 
 def attributes(model):
-    """Attributes of a sharded model's modules and of their FSDP states, and the existing process groups."""
+    """Returns the attributes of a sharded model's modules and of their FSDP states, and the existing process groups."""
     found = {("groups", name): name for name in map(id, dist.distributed_c10d._world.pg_map)}
     for name, module in model.named_modules():
         owners = [module]
@@ -389,14 +389,14 @@ def attributes(model):
 
 
 def differing(before, after):
-    """Names of the attributes that are not the same objects, or equal numbers."""
+    """Returns the names of attributes that have changed: different objects, and numbers or texts that are not equal."""
     keys = sorted({*before, *after}, key=str)
     return [key[-1] for key in keys if before.get(key) is not after.get(key) and
             not (isinstance(before.get(key), (int, str)) and before.get(key) == after.get(key))]
 
 
 def undone(_rank, plan, options, strategy=None):
-    """Attributes of a model that attach() changes, and those that close() leaves changed."""
+    """Returns the names of a model's attributes that attach() changes, and of those that close() leaves changed."""
     model = sharded(**options) if strategy is None else wrapped_whole(strategy)
     if strategy is not None:
         model.check_is_root()  # makes FSDP1 initialise
@@ -419,7 +419,8 @@ def closed(rank, plan):
 
 
 def settings(rank, plan, mesh=None, options=None):
-    """Message of attach(), and the modules' settings after it: ranks that share parameters after forward, and sharing of groups."""
+    """Returns attach()'s message, the number of ranks that share parameters after forward, and true if collectives share a
+    group."""
     model = sharded(**of_mesh(mesh), **(options or {}))
     text = refused(lambda: hipress.attach(model, plan))
     group = model[0]._get_fsdp_state()._fsdp_param_group
@@ -470,7 +471,7 @@ class Schedules(unittest.TestCase):
                     self.assertIn(f"rank {len(plans) - 1}: {missing}: cannot be read", text)
 
     def test_replicas_with_different_plans_are_told(self):
-        """Ranks 0 and 1 have a copy of the model between them, and 2 and 3 the other."""
+        """Ranks 0 and 1 share one copy of the model, ranks 2 and 3 the other."""
         with Folder() as folder:
             one, other = folder.plan(4, "hsdp(shard=2)"), folder.plan(4, "hsdp(shard=2)", algorithm="none")
             for plans, odd in (([one, one, other, other], 2), ([one, one, one, other], 3)):
@@ -495,7 +496,7 @@ def damaged(rank, plan):
 
 
 def failure_of(call):
-    """Type and message of a call's exception; two empty texts without one."""
+    """Returns the type and message of a call's exception; two empty texts without one."""
     try:
         call()
     except Exception as error:
@@ -505,7 +506,7 @@ def failure_of(call):
 
 class Failures(unittest.TestCase):
     def test_a_message_that_is_damaged_ends_the_job_of_all_ranks(self):
-        """Rank 1 raises the error and leaves; the other's next step fails, and does not wait for ever."""
+        """Rank 1 raises the error and leaves. The other rank's next step fails instead of waiting forever."""
         with Folder() as folder:
             whole_rank, damaged_rank = run(2, damaged, folder.plan(2, algorithm="none", gather="lossless"))
         said, has_failed, of_state, of_step = damaged_rank
@@ -529,7 +530,7 @@ def wrapped_whole(strategy, prefetch="BACKWARD_PRE"):
 
 
 def fsdp1(rank, plan, strategy, steps=STEPS, prefetch="BACKWARD_PRE"):
-    """Result of trained() for a FullyShardedDataParallel, or the message of attach()."""
+    """Trains a FullyShardedDataParallel like trained(). Returns its weights and last loss, or the message of attach()."""
     model = wrapped_whole(strategy, prefetch)
     if plan is not None:
         said = refused(lambda: hipress.attach(model, plan))

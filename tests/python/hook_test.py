@@ -1,4 +1,4 @@
-"""Hooks in a job: failures, forks, refusals, copies, profilers, other hooks, verify()."""
+"""Tests of hooks in a job: failures, forks, refusals, copies, profilers, other hooks, verify()."""
 
 import copy
 import os
@@ -124,7 +124,7 @@ class Failures(unittest.TestCase):
 
 class Forks(unittest.TestCase):
     def test_a_killed_rank_is_named_though_its_child_lives(self):
-        # Later than this test may take would be the timeout, which a connection that the child holds would leave.
+        # If the child held the connection, only the timeout would reveal the loss, and it is longer than this test may take.
         with tempfile.TemporaryDirectory() as path:
             job = ranks.Job(2, fork_and_train, path)
             noticed = job.pipes[0].poll(ranks.DEADLINE_S)
@@ -152,7 +152,7 @@ def count_threads(rank):
 
 
 def refusals(rank):
-    """Messages of refused models and calls."""
+    """Returns the messages for refused models and calls."""
     said = {}
 
     def refused(name, call):
@@ -173,7 +173,7 @@ def refusals(rank):
     refused("verify", lambda: hipress.verify(ddp))
     hipress.attach(ddp, "none")
     refused("twice", lambda: hipress.attach(ddp, "none"))
-    # Plans and topologies of a broadcast, whose result is rank 0's and no mean.
+    # Topologies of a broadcast give rank 0's values, not a mean.
     refused("broadcast", lambda: hipress.attach(wrapped(network()), "none", topology="chain"))
     hooked = wrapped(network())
     hooked.register_comm_hook(None, allreduce_hook)
@@ -184,8 +184,8 @@ def refusals(rank):
 
 
 def copies(rank):
-    """Trains copies of a model with a hook, which have no hook. Returns their weights, those of plain DDP, and the error of a
-    copied hook."""
+    """Trains copies of a model with a hook; the copies have no hook. Returns their weights, those under plain DDP, and the error of
+    a copied hook."""
     ddp = wrapped(network())
     hook = hipress.attach(ddp, "onebit")
     found = []
@@ -205,7 +205,7 @@ def copies(rank):
 
 
 def asked_timeouts(_rank):
-    """Timeouts that attach() passes to the engine, without and with a given timeout."""
+    """Returns the timeouts that attach() passes to the engine, without and with a given timeout."""
     asked = []
 
     def refuse(*_arguments, **options):
@@ -263,7 +263,7 @@ class Attach(unittest.TestCase):
 
     def test_a_plan_file_of_a_captured_model(self):
         with tempfile.TemporaryDirectory() as path:
-            # Bulk groups of what is ready within 1 ms: another grouping than without times, and the same bits as DDP's.
+            # Bulk groups hold gradients that are ready within 4 ms. Means have DDP's bits.
             names = [name for name, _ in reversed(list(network().named_parameters()))]
             sizes = dict(network().named_parameters())
             with open(f"{path}/model.yaml", "w") as file:
@@ -310,7 +310,7 @@ def composed(rank, plan):
 
 
 def without_registration(_rank):
-    """The state alone does nothing, and can be made again once it is closed."""
+    """Makes a hook without registering it, closes it, and attaches another. Returns true if that works."""
     ddp = wrapped(network())
     first = hipress.Hook(ddp)
     first.close()
@@ -320,7 +320,7 @@ def without_registration(_rank):
 
 
 def refused_wrappers(_rank):
-    """Messages about PyTorch 2's ways to train in parallel."""
+    """Returns the messages about PyTorch 2's ways to train in parallel."""
     from torch.distributed._composable.replicate import replicate
     from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
@@ -343,7 +343,7 @@ def refused_wrappers(_rank):
 
 
 def compiled(rank, plan):
-    """Weights after training a DistributedDataParallel that torch.compile wraps, and true if all ranks have the same bits."""
+    """Trains a DistributedDataParallel that torch.compile wraps. Returns the weights, and true if all ranks have the same bits."""
     ddp = torch.compile(wrapped(network()), backend="eager")
     hook = hipress.attach(ddp, plan)
     train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9), rank, range(STEPS))
@@ -353,7 +353,7 @@ def compiled(rank, plan):
 
 
 def train_from_shared_checkpoint(rank, path, resume):
-    """Result of train_in_two_parts() with one checkpoint that all ranks write, each under a key of its own."""
+    """Trains in two parts with one checkpoint that all ranks write, each under a key of its own. Returns the weights."""
     import torch.distributed.checkpoint as shared
 
     ddp = wrapped(network())
@@ -400,7 +400,7 @@ class Composition(unittest.TestCase):
         for plan in ("none", "onebit"):
             alone = run(2, trained, plan)
             for (mine, buckets, said, agreed), theirs in zip(run(2, composed, plan), alone):
-                self.assertEqual(buckets, STEPS)  # one bucket a step
+                self.assertEqual(buckets, STEPS)  # one bucket per step
                 self.assertIn("a model takes one hook", said)
                 self.assertTrue(agreed)
                 for name in mine:
@@ -411,7 +411,7 @@ class Composition(unittest.TestCase):
 
 
 def profiled(rank, plan):
-    """Names of the ranges of a step, and true if hooks make ranges outside a profiler."""
+    """Returns the names of a step's ranges in a profile, and true if hooks also make ranges without a profiler."""
     ddp = wrapped(large_network(), bucket_cap_mb=0.01)
     hipress.attach(ddp, plan)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -451,7 +451,7 @@ def verified(rank, plan, with_step):
 
 
 def trained_plainly(rank, plan):
-    """Weights after the training of verified(), without verify()."""
+    """Trains like verified(), without verify(). Returns the weights."""
     ddp = wrapped(network())
     hipress.attach(ddp, plan)
     train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(4))
@@ -459,7 +459,7 @@ def trained_plainly(rank, plan):
 
 
 class Drawing(torch.nn.Module if ranks.MISSING is None else object):
-    """A network with statistics and random draws of every kind."""
+    """A network with batch statistics, and random draws by torch, Python and numpy."""
 
     def __init__(self):
         super().__init__()
@@ -471,7 +471,7 @@ class Drawing(torch.nn.Module if ranks.MISSING is None else object):
 
 
 def undisturbed(rank, verify):
-    """State after a training, with or without verify() between its steps."""
+    """Trains with or without verify() between the steps. Returns the model's state, and the next random draws."""
     torch.manual_seed(rank)
     random.seed(rank)
     numpy.random.seed(rank)

@@ -1,4 +1,4 @@
-"""Ranks of a job: common refusals, names by the launcher's numbers, silence, different orders, and steps after close()."""
+"""Tests of jobs: refusals on all ranks, the launcher's numbers in errors, silent ranks, orders of backward, and close()."""
 
 import logging
 import os
@@ -41,7 +41,7 @@ class Halves(torch.nn.Module if ranks.MISSING is None else object):
 
 
 def joined(rank, plan, options):
-    """Rank 1 has three steps more; with static_graph every step uses the whole model."""
+    """Trains with three more steps on rank 1. Only with static_graph, every step uses the whole model. Returns the weights."""
     ddp = wrapped(Halves(), **options)
     if plan is not None:
         hipress.attach(ddp, plan)
@@ -57,7 +57,7 @@ def joined(rank, plan, options):
 
 
 def in_two_orders(rank, plan):
-    """Two models with one loss; from the third step on the ranks' backward passes reach them in different orders."""
+    """Trains two models with one loss. From the third step on, the ranks' backward passes reach them in different orders."""
     models = []
     for seed in range(2):
         models.append(wrapped(network(seed), process_group=dist.new_group()))
@@ -91,7 +91,7 @@ class Orders(unittest.TestCase):
 
 
 def halves_of_four(rank, kind):
-    """Runs two jobs of two ranks. Rank 3 is killed, or raises. Returns what the others report."""
+    """Runs two jobs of two ranks. Rank 3 is killed, or ends its job. Returns the lost rank and the error on other ranks, if any."""
     group = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]
     ddp = wrapped(network(), process_group=group)
     hook = hipress.attach(ddp, "onebit")
@@ -110,7 +110,7 @@ def halves_of_four(rank, kind):
 
 
 def states_of_four(rank):
-    """Errors in two groups of two ranks: of attach() with differing plans, and of loading the state of another rank."""
+    """Returns the errors in two groups of two ranks: of attach() with different plans, and of loading the state of another rank."""
     group = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]
     ddp = wrapped(network(), process_group=group)
     said = []
@@ -150,7 +150,7 @@ def end_first(rank, path):
 
 class Ends(unittest.TestCase):
     def test_a_forked_process_says_goodbye(self):
-        """multiprocessing ends processes that it forked without the interpreter's handlers."""
+        """Processes that multiprocessing has forked end without the interpreter's exit handlers."""
         with tempfile.TemporaryDirectory(prefix="hipress-test-") as path:
             self.assertEqual(run(2, end_first, path), [(1, True), None])
 
@@ -187,13 +187,13 @@ class LaunchersNumbers(unittest.TestCase):
         self.assertIn("ranks 1, 2, 3, 4, 5, 6, 7, 8, …)", Numbers(range(1, 12)).name(0))
 
 
-#: Things that rank 1 lacks, and the text by which it names each.
+#: Things that rank 1 lacks, and the text that names each in its error.
 LACKS = {"plan": "plan.yaml", "model": "model.yaml", "network": "nosuch0", "library": "HIPRESS_LIBRARY", "local": "plan.yaml",
          "plan, in a folder": "plan.yaml"}
 
 
 def refused_alone(rank, folder, lack):
-    """Attaches while rank 1 lacks something. Returns the exception, and the number of threads that remain."""
+    """Attaches while rank 1 lacks something. Returns the error, and the number of threads that are left over."""
     os.chdir(folder if rank == 0 else os.path.join(folder, "elsewhere"))
     options = {"plan": {"plan": "plan.yaml"}, "model": {"model": "model.yaml"}, "local": {"plan": "plan.yaml"}}.get(lack, {})
     if lack == "network" and rank == 1:
@@ -216,7 +216,7 @@ def refused_alone(rank, folder, lack):
 
 
 def refused_when_open(rank):
-    """Rank 1 fails after the ranks have met."""
+    """Makes rank 1 fail after the ranks have met. Returns the error."""
     class Failing(_job.Engine):
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
@@ -272,20 +272,20 @@ def train_through_silence(rank, path):
     train(ddp, optimizer, rank, range(2))
     pathlib.Path(path, f"{rank} trains").touch()
     step, end = 2, pathlib.Path(path, "end")
-    # Rank 1 sees the end at the latest before step + 2, which it reaches when rank 0 has begun step + 1.
+    # Rank 1 sees the file `end` before it begins step + 2 at the latest: it gets there only after rank 0 has begun step + 1.
     while not end.exists() or step < int(end.read_text()):
         train(ddp, optimizer, rank, range(step, step + 1))
         step += 1
         if len(said) >= 2 and rank == 0 and not end.exists():
             pathlib.Path(path, "soon").write_text(str(step + 1))
             os.replace(os.path.join(path, "soon"), end)
-    torch.distributed.barrier()  # a process that ends takes its connections with it
+    torch.distributed.barrier()  # a process that ends closes its connections
     return said, weights(ddp.module)
 
 
 class Silence(unittest.TestCase):
     def test_a_stopped_rank_is_named_and_may_come_back(self):
-        # Half of the limit is noted, which is 3 s here: the rank is stopped until then, and is lost after 6.
+        # Silence is logged after half of the limit, 3 s. The rank is stopped until then; it would be lost after 6 s.
         with tempfile.TemporaryDirectory() as path:
             def await_file(name):
                 end = time.monotonic() + ranks.DEADLINE_S
@@ -308,7 +308,7 @@ class Silence(unittest.TestCase):
 
 
 def closed_and_attached(rank, plans):
-    """Trains two steps with each plan in turn; None: with none, after close()."""
+    """Trains two steps with each plan in turn; None: after close(), without a plan. Returns the weights, failures and errors."""
     ddp = wrapped(network())
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     hook, said = None, []
@@ -338,7 +338,7 @@ def without(rank, steps):
 
 
 def attached_after_failure(rank):
-    """Ends the job on rank 1. Returns the errors of later steps and attach(), also after close()."""
+    """Ends the job on rank 1. Returns the errors of later steps and of attach(), also after close()."""
     ddp = wrapped(network())
     hook = hipress.attach(ddp, "onebit")
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -358,7 +358,7 @@ def attached_after_failure(rank):
 
 class Closing(unittest.TestCase):
     def test_a_closed_model_goes_on_and_is_attached_again(self):
-        # Raw, with two ranks, a plan has DDP's bits: three changes of what averages change nothing.
+        # With two ranks, raw means of a plan have DDP's bits, so changes between plan and DDP change nothing.
         expected = plain(run(2, without, 6)[0])
         for mine, said in run(2, closed_and_attached, ["none", None, "none"]):
             self.assertEqual(plain(mine), expected)
@@ -378,7 +378,7 @@ class Closing(unittest.TestCase):
 
 
 def advised(rank, plan):
-    """Warnings in steps of L-BFGS, with a gradient penalty, and in others."""
+    """Returns the warnings in steps with L-BFGS, with a gradient penalty, and with plain SGD."""
     texts = {}
     for kind in ("lbfgs", "penalty", "sgd"):
         ddp = wrapped(network())

@@ -1,4 +1,4 @@
-"""The package without torch: search for the library, and errors for a missing one and for other versions."""
+"""Tests of the package without torch: search for the library, and errors for a missing one and for other versions."""
 
 import ctypes
 import os
@@ -54,10 +54,10 @@ class Library(unittest.TestCase):
 
 
 class Spares(unittest.TestCase):
-    """Libraries that a wheel brings are loaded if and only if the machine lacks them."""
+    """Tests that libraries in a wheel are loaded if, and only if, the machine lacks them."""
 
     def opened(self, lacks):
-        """Spare libraries loaded on a machine that lacks some, in order, and the error."""
+        """Returns the spare libraries that are loaded on a machine that lacks some, in order, and the error."""
         loaded, said = [], None
 
         def load(path, mode=0):
@@ -122,7 +122,7 @@ class Package(unittest.TestCase):
 
 
 class EngineAlone(unittest.TestCase):
-    """One rank: the mean is what it submits."""
+    """Tests of an engine with one rank, whose mean is what it submits."""
 
     def engine(self, plan="none", job="alone"):
         gradients = [_library.Gradient("a", (20, 5)), _library.Gradient("b", (3,))]
@@ -164,7 +164,7 @@ class EngineAlone(unittest.TestCase):
             second = self.engine("onebit", "second")
             second.load_state(f"{folder}/state")
             self.assertEqual(self.average(first, values), self.average(second, values))
-            # Without the residual it would be another mean.
+            # Without the residual, the mean is different.
             third = self.engine("onebit", "third")
             self.assertNotEqual(self.average(third, values), self.average(second, values))
             with self.assertRaisesRegex(_engine.InvalidRequest, "load it under the plan"):

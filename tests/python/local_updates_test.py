@@ -1,4 +1,4 @@
-"""Local updates, on ranks of this machine: against a loop in plain torch, checkpoints, compression, refusals, failures."""
+"""Tests of local updates: comparison with a loop in plain torch, checkpoints, compression, refusals, failures."""
 
 import copy
 import importlib
@@ -19,7 +19,7 @@ if ranks.MISSING is None:
     import torch
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-#: Schedules for a network of three layers: each averages all of it three times in 18 steps. The third overlaps several fragments.
+#: Schedules for a network of three layers. Each averages all of it three times in 18 steps, the third several fragments at once.
 SCHEDULES = ("local(steps=6)", "local(steps=6, fragments=3, overlap=1)", "local(steps=6, fragments=3, every=1, overlap=3)",
              "local(steps=6, fragments=2, pattern=sequential)")
 STEPS = 18
@@ -28,11 +28,11 @@ STEPS = 18
 def setUpModule() -> None:
     ranks.require_torch()
     if hasattr(torch, "compile"):
-        importlib.import_module("torch._dynamo")  # imported by optimizers; without this line, in every rank anew
+        importlib.import_module("torch._dynamo")  # optimizers import it; without this line, every rank does
 
 
 def trained(rank, schedule, plan="none", steps=STEPS, **options):
-    """Weights of this rank after a number of steps, and the outer weights."""
+    """Trains a number of steps. Returns this rank's weights, and the outer weights."""
     model = network(seed=rank)  # local updates give every rank the model of rank 0
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     local = hipress.LocalUpdates(model, optimizer, plan=plan, schedule=schedule, **options)
@@ -43,7 +43,7 @@ def trained(rank, schedule, plan="none", steps=STEPS, **options):
 
 
 def trained_by_two(rank, schedule):
-    """Result of trained() with two optimizers, each with some of the parameters."""
+    """Trains like trained(), with two optimizers, each for some of the parameters."""
     model = network(seed=rank)
     first, second = (torch.optim.SGD(model[layers].parameters(), lr=0.1, momentum=0.9) for layers in (slice(0, 1), slice(1, None)))
     local = hipress.LocalUpdates(model, [first, second], schedule=schedule)
@@ -59,7 +59,7 @@ def trained_by_two(rank, schedule):
 
 
 def train_once(model, rank, step):
-    """Gradients of the step's batch alone."""
+    """Adds the gradients of the step's batch."""
     values, classes = data(rank, step)
     torch.nn.functional.cross_entropy(model(values), classes).backward()
 
@@ -69,8 +69,8 @@ def trained_by(rank, schedule, options):
 
 
 def reference(_rank, size, parts, every, period, overlap, alpha):
-    """Reference of DiLoCo in one process: weights of all ranks, and the outer ones. `parts` are fragments, as names of
-    parameters."""
+    """Trains by DiLoCo in one process. Returns the weights of all ranks, and the outer weights. `parts` are the names of each
+    fragment's parameters."""
     models = [network() for _ in range(size)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) for model in models]
     outer = {name: torch.nn.Parameter(value) for name, value in weights(models[0]).items()}
@@ -147,7 +147,7 @@ class Schedule(unittest.TestCase):
         self.assertEqual(_schedule_of("int4block", "local(steps=7)").steps, 7)
 
 
-#: Rule that puts all gradients into buckets, which must not wait for those of another fragment.
+#: Head of a plan whose rule puts all gradients into buckets. A bucket must not wait for another fragment's gradients.
 PLAN = "schema: hipress.plan/1\nmodel: small\ntopology: ps\nnodes: 2\nbulk: {threshold: 64KiB}\ngradients:\n"
 
 
@@ -178,7 +178,7 @@ class Weights(unittest.TestCase):
             self.assert_equal(mean, outer)
 
     def test_several_optimizers_have_the_bits_of_one(self):
-        # SGD takes each parameter for itself. The second optimizer steps first, and once more within a step.
+        # SGD handles each parameter on its own. The second optimizer steps first, and once more within a step.
         for ours, theirs in zip(run(2, trained_by_two, SCHEDULES[1]), run(2, trained, SCHEDULES[1])):
             for mine, one in zip(ours, theirs):
                 self.assert_equal(mine, one)
@@ -201,7 +201,7 @@ class Weights(unittest.TestCase):
 
 
 def finished(rank, schedule, steps):
-    """Weights after a `with`, with the loss before and after; a step behind it trains this rank alone."""
+    """Trains in a `with` block, and a step alone after it. Returns the weights at its end, and the losses before and after."""
     model = network(seed=rank)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     before = train(model, torch.optim.SGD(model.parameters(), lr=0), rank, range(1000, 1001))
@@ -216,7 +216,7 @@ def finished(rank, schedule, steps):
 class Finish(unittest.TestCase):
     def test_all_ranks_have_the_same_weights_and_a_lower_loss(self):
         for schedule in ("local(steps=5)", "local(steps=6, fragments=3, overlap=2)"):
-            for steps in (120, 121, 122):  # after the end of a period, and within one
+            for steps in (120, 121, 122):  # at the end of a period, and within one
                 with self.subTest(schedule=schedule, steps=steps):
                     (first, before, after), *others = run(2, finished, schedule, steps)
                     self.assertLess(after, 0.7 * before)
@@ -226,7 +226,7 @@ class Finish(unittest.TestCase):
 
 
 class Tied(torch.nn.Module if ranks.MISSING is None else object):
-    """A layer before statistics, used twice: its weight has two names."""
+    """A layer that is used twice, so its weight has two names, and batch statistics."""
 
     def __init__(self, seed):
         super().__init__()
@@ -240,8 +240,8 @@ class Tied(torch.nn.Module if ranks.MISSING is None else object):
 
 
 def finished_with_buffers(rank):
-    """State of a model after a `with`. After ten of its steps, weights of a copy for evaluation, the outer weights, and true if the
-    copy's weights are tied."""
+    """Trains in a `with` block. Returns the model's state at its end. Also returns, from after ten steps: weights of a copy for
+    evaluation, the outer weights, and true if the copy's weights are tied."""
     model = Tied(seed=rank)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with hipress.LocalUpdates(model, optimizer, schedule="local(steps=4, fragments=2, overlap=1)") as local:
@@ -271,7 +271,7 @@ class Buffers(unittest.TestCase):
 
 
 def train_in_two_parts(rank, schedule, plan, path, part):
-    """Trains all steps, or those up to the tenth for a checkpoint, or those after it from the checkpoint."""
+    """Trains all 20 steps; or the first ten, and saves a checkpoint; or the last ten from the checkpoint."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     local = hipress.LocalUpdates(model, optimizer, lambda weights: torch.optim.Adam(weights, lr=0.02), plan, schedule=schedule)
@@ -289,7 +289,7 @@ def train_in_two_parts(rank, schedule, plan, path, part):
 
 
 def load_elsewhere(rank, schedule, path, options):
-    """Error of loading a state; "loaded" without one."""
+    """Loads a state. Returns the error; "loaded" without one."""
     model = network()
     local = hipress.LocalUpdates(model, torch.optim.SGD(model.parameters(), lr=0.1), schedule=schedule, **options)
     try:
@@ -301,7 +301,7 @@ def load_elsewhere(rank, schedule, path, options):
 
 class Checkpoints(unittest.TestCase):
     def test_a_job_goes_on_with_the_bits_of_one_that_was_not_interrupted(self):
-        # After step 10 the last two have fragments on their way.
+        # After step 10, the last two schedules have fragments that are being averaged.
         for schedule in ("local(steps=4)", SCHEDULES[1], "local(steps=6, fragments=3, every=1, overlap=4)"):
             for plan in ("none", "onebit", "terngrad", "powersgd(rank=2)"):
                 with self.subTest(schedule=schedule, plan=plan), tempfile.TemporaryDirectory() as path:
@@ -380,7 +380,7 @@ REFUSED = (("ddp", "give the module in it, as model.module"), ("no module", "got
 
 
 def changed(rank, change):
-    """Error of a training whose model or optimizer changes after local updates were made; "trained" without one."""
+    """Changes a model or its optimizer after local updates were made, and trains. Returns the error, or "trained"."""
     model = network(seed=rank)
     model[4].weight.requires_grad_(change != "unfrozen")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -399,7 +399,7 @@ def changed(rank, change):
 
 
 def take_steps(rank, counts):
-    """Lost rank and error on this rank, when ranks take different numbers of steps."""
+    """Lets ranks take different numbers of steps. Returns the lost rank and the error on this rank, if any."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     try:
@@ -411,8 +411,8 @@ def take_steps(rank, counts):
 
 
 def scheduled(rank, first):
-    """Makes a learning-rate scheduler before or after local updates, and takes a step after close(). Returns the counted steps, and
-    the learning rate."""
+    """Makes a learning-rate scheduler before or after local updates, trains, and takes a step after close(). Returns the number of
+    counted steps, and the learning rate."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     if first:
@@ -502,7 +502,7 @@ class Failures(unittest.TestCase):
             self.assertEqual((culprit, kept, closed), (1, True, True))
 
     def test_a_rank_that_ends_early_is_named_with_the_remedy(self):
-        # Once at the end of a turn, and once before a turn in which the other rank takes part.
+        # Rank 0 ends at the end of a turn, and then before a turn that rank 1 begins.
         for counts in ((10, 11), (9, 14)):
             first, second = run(2, take_steps, counts)
             self.assertIsNone(first)

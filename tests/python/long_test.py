@@ -1,5 +1,5 @@
-"""Longer trainings: 200 steps on three ranks with every algorithm, and the loss of accuracy by compression, over three seeds on
-real digits."""
+"""Tests with longer trainings: 200 steps on three ranks with every algorithm, and the loss of accuracy by compression, over three
+seeds on real digits."""
 
 import gzip
 import pathlib
@@ -17,9 +17,9 @@ if ranks.MISSING is None:
 
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "examples/data/digits.csv.gz"
 SEEDS = (1, 2, 3)
-#: Largest loss of accuracy, in percentage points, against the uncompressed mean of three seeds: 9 of the 297 test digits.
+#: Largest loss of accuracy by compression, in percentage points, as the mean of three seeds: 9 of the 297 test digits.
 MARGIN = 3.0
-#: Algorithms that train with their default parameters: none has a fixed step or threshold, which would have to suit the model.
+#: Algorithms that train with their default parameters: they have no fixed step or threshold that would have to suit the model.
 TRAINED = ("fp16", "bf16", "onebit", "dgc", "powersgd(rank=4)", "acpsgd(rank=4)")
 
 
@@ -28,7 +28,7 @@ def setUpModule() -> None:
 
 
 def accuracy(rank, plan, seed):
-    """Accuracy in percent after 600 steps of 2 x 32 digits."""
+    """Trains 600 steps of 2 x 32 digits. Returns the accuracy in percent."""
     with gzip.open(DIGITS, "rt") as file:
         table = numpy.loadtxt(file, delimiter=",", dtype=numpy.float32)
     table = torch.from_numpy(table[numpy.random.RandomState(0).permutation(len(table))])

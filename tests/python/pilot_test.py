@@ -1,4 +1,4 @@
-"""python -m hipress.pilot trains scripts under several plans, and estimates the steps that these need for the loss of plain DDP."""
+"""Tests of python -m hipress.pilot: trainings under several plans, and the steps that these need for the loss of plain DDP."""
 
 import logging
 import pathlib
@@ -39,8 +39,7 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(model)
 """
-#: Script that accumulates two batches, clips the mean, and lowers the learning rate with every step, and with every quarter of the
-#: data.
+#: Script that accumulates two batches, clips the mean, and lowers the learning rate with every step and every quarter of the data.
 ACCUMULATES = """
 import torch, hipress
 torch.set_num_threads(1)
@@ -60,7 +59,7 @@ for part in range(4):
     of_parts.step()
 hipress.pilot.report(model.weight.double().sum(), held_out=True)
 """
-#: Scripts that cannot be piloted, and the message for each; `step` is one of the optimizer.
+#: Scripts that cannot be piloted, with the message for each; HEAD comes before them.
 HEAD = """
 import torch, hipress, random, time
 model, other = torch.nn.Linear(4, 3), torch.nn.Linear(3, 1)
@@ -118,7 +117,7 @@ def runs(document) -> dict:
 
 
 def curve(steps: int, ratio: float = 1.0, noise: float = 0.0, seed: int = 0) -> list:
-    """Makes losses that fall by the law 1 + 3 / (1 + steps / 20), `ratio` times as slowly, with noise."""
+    """Makes losses that fall as 1 + 3 / (1 + steps / 20), `ratio` times as slowly, with noise."""
     source = random.Random(seed)
     return [1 + 3 / (1 + step / ratio / 20) + noise * source.gauss(0, 1) for step in range(1, steps + 1)]
 
@@ -128,7 +127,7 @@ class Ratios(unittest.TestCase):
         line = [5 - 0.25 * step for step in range(40)]
         for one, other in zip(line, _steps_ratio.smoothed(line)):
             self.assertAlmostEqual(one, other, places=10)
-        # A line's fit has the variance of the mean, 1/81, in the middle of a window of 2·40+1 values.
+        # The middle of a line fitted to a window of 2·40+1 values has the variance of their mean, 1/81.
         noise = curve(400, noise=1.0, seed=3)
         middle = [one - other for one, other in zip(_steps_ratio.smoothed(noise)[50:350], curve(400)[50:350])]
         self.assertLess((sum(one * one for one in middle) / len(middle)) ** 0.5, 3 / 81 ** 0.5)
@@ -139,7 +138,7 @@ class Ratios(unittest.TestCase):
             self.assertAlmostEqual(found.ratio / ratio, 1, delta=0.01)
             self.assertLessEqual(found.p10, found.ratio)
             self.assertGreaterEqual(found.p90, found.ratio)
-            # The plan has 300 steps, so it has the loss of at most 300 / r of DDP's.
+            # The plan has 300 steps, so it reaches the loss of at most 300 / r of DDP's steps.
             self.assertLessEqual(found.after, 300 / ratio + 3)
 
     def test_noise_moves_it_little(self):
@@ -148,7 +147,7 @@ class Ratios(unittest.TestCase):
             self.assertAlmostEqual(found.ratio / 2, 1, delta=0.08)
 
     def test_never_is_an_answer(self):
-        # It ends at the loss that DDP has after 300 / 12 = 25 steps, less than a tenth of them.
+        # The plan ends at the loss that DDP has after 300 / 12 = 25 steps, less than a tenth of DDP's steps.
         self.assertIsNone(_steps_ratio.of_curves(curve(300), curve(300, 12)).ratio)
         self.assertIsNone(_steps_ratio.of_curves(curve(300), [4.0] * 300).ratio)
         self.assertIsNone(_steps_ratio.of_curves(curve(300), []).ratio)
@@ -156,7 +155,7 @@ class Ratios(unittest.TestCase):
     def test_seeds_give_an_interval(self):
         of = [_steps_ratio.Ratio(ratio, ratio, ratio, 100.0) for ratio in (1.0, 1.21)]
         found = _steps_ratio.over_seeds(of)
-        # The geometric mean is 1.1. Two logarithms ±log 1.1 have the deviation √2·log 1.1; times 3.078·√1.5.
+        # The geometric mean is 1.1. The logarithms' standard deviation is √2·log 1.1; the half width is 3.078·√1.5 times that.
         half = 1.1 ** (3.078 * 2 ** 0.5 * 1.5 ** 0.5)
         self.assertAlmostEqual(found.ratio, 1.1)
         self.assertAlmostEqual(found.p90, 1.1 * half)
@@ -173,9 +172,9 @@ class Ratios(unittest.TestCase):
         self.assertEqual(ends_after([2.0, 1.5, float("nan")]), 3)
         self.assertEqual(ends_after([2.0, float("inf")]), 2)
         self.assertEqual(ends_after(curve(100)), 0)
-        # A rise that passes: 15 steps are less than the 20 that it must last.
+        # A temporary rise of 15 steps does not count: it must last for 20.
         self.assertEqual(ends_after([2.0] * 10 + [3.0] * 15 + [1.0] * 75), 0)
-        # The mean of the last five is 2.2, and above 2 · 1.1, after the second of the steps at 3; 20 such steps.
+        # From the second step at 3 on, the mean of the last five, 2.4, is above 2 · 1.1. It must stay so for 20 steps.
         self.assertEqual(ends_after([2.0] * 10 + [3.0] * 90), 10 + 2 + 20 - 1)
 
     def test_ratios_are_told_in_words(self):
@@ -194,7 +193,7 @@ class Ratios(unittest.TestCase):
     def test_the_noise_scale_is_that_of_made_gradients(self):
         from hipress import _piloted
 
-        # |G|² = 4; the variances of 8 elements of one batch sum up to 8·9 = 72, so the scale is 18 batches.
+        # |G|² is 4, and the variances of a batch's 8 elements sum up to 8·9 = 72. So the noise scale is 18 batches.
         source, steps, ranks_ = random.Random(7), 4000, 4
         norms = []
         for _ in range(steps):
@@ -205,7 +204,7 @@ class Ratios(unittest.TestCase):
 
 
 def averaged_over_tcp(rank: int, plans: list, steps: int) -> dict:
-    """Gradients of the last step that a hook's ranks, processes over tcp, apply, by plan."""
+    """Trains under a hook, with ranks that are processes over tcp. Returns the applied gradients of the last step, by plan."""
     import torch
     import torch.distributed as dist
 
@@ -251,7 +250,7 @@ class Bits(unittest.TestCase):
 
 
 def held_back(rank: int, plan: str) -> list:
-    """Residuals by name after each of three steps: those of statistics(), and those from the gradients that were not applied."""
+    """Returns residuals by name after each of three steps: from statistics(), and from the gradients that were not applied."""
     import torch
 
     module = ranks.network()
@@ -274,7 +273,7 @@ def held_back(rank: int, plan: str) -> list:
 
 class Statistics(unittest.TestCase):
     def test_they_are_of_what_is_not_applied_yet(self):
-        # A rank alone applies its own gradients, but for what its encoders hold back.
+        # A single rank applies its own gradients, except what its encoders hold back.
         for found, expected in ranks.run(1, held_back, "onebit")[0]:
             self.assertEqual(found.keys(), expected.keys())
             for name, ratio in found.items():
@@ -287,7 +286,7 @@ class Statistics(unittest.TestCase):
 
 
 def told(rank: int, make, pilot, steps: int) -> tuple:
-    """Log lines, warnings about residuals, and results of statistics() at each line: every second step."""
+    """Trains. Returns log lines and warnings about residuals, and statistics() in every second step, at which lines are logged."""
     import torch
 
     lines: list = []
@@ -342,7 +341,7 @@ class ResidualLines(unittest.TestCase):
     def test_lines_say_what_statistics_say(self):
         held = self.check_lines(ranks.run(2, told, averaged, None, 6))
         self.check_lines(ranks.run(2, told, locally_updated, None, 6))
-        # A range is that of the pilot's points, and half as wide again at either end: all that is seen, but for 2.weight.
+        # Ranges are those in the pilot, 1.5 times as wide at both ends. Here all but 2.weight's contain the residuals.
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/pilot.yaml"
             rows = [{"plan": "onebit", "gradient": name, "step": step, "error": 0.5, "error_with_residual": 1.0, "norm": 1.0,
@@ -397,12 +396,12 @@ class Pilots(unittest.TestCase):
 
     def check_errors(self, document) -> None:
         rows = {(row["plan"], row["gradient"], row["step"]): row for row in document["errors"]}
-        # A residual is zero in the first step, so errors with and without one are those of the same message.
+        # The residual is zero in the first step, so the errors with and without it are equal.
         first = rows["onebit", "2.weight", 1]
         self.assertEqual(first["error"], first["error_with_residual"])
         self.assertGreater(first["residual"], 0.1)
         self.assertNotEqual(rows["onebit", "2.weight", 24]["error"], rows["onebit", "2.weight", 24]["error_with_residual"])
-        # For normal values a sign and a mean magnitude leave out √(1 − 2/π) = 0.6 of the norm.
+        # A sign and a mean magnitude leave out √(1 − 2/π) = 0.6 of the norm of normally distributed values.
         self.assertGreater(rows["onebit", "0.weight", 12]["error"], 0.3)
         self.assertEqual(sorted({step for _, _, step in rows}), [1, 3, 6, 12, 18, 24])
 
@@ -411,7 +410,7 @@ class Pilots(unittest.TestCase):
 
         with tempfile.TemporaryDirectory() as folder:
             document = pilot(folder, ACCUMULATES, ranks=2, steps=12, plans=[])
-        # The same training, written with a batch of both ranks.
+        # Trains the same in plain torch, with the batches of both ranks together.
         torch.manual_seed(3)
         model, generator, losses = torch.nn.Linear(6, 3), torch.Generator().manual_seed(5), []
         for step in range(12):
@@ -448,7 +447,7 @@ class Pilots(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(output.read_bytes(), expected)
             self.assertIn(f"wrote {output}", done.stdout)
-            # Seeds shift those that the script sets, and all is done now.
+            # The pilot's seeds shift those that the script sets. All runs are done now.
             self.assertNotEqual(runs(whole)["none", 1]["loss"], runs(whole)["none", 2]["loss"])
             self.assertNotIn("seed", subprocess.run(command, capture_output=True, text=True, check=True).stderr)
             other = subprocess.run([word.replace("12", "11") for word in command], capture_output=True, text=True, check=False)
@@ -456,7 +455,7 @@ class Pilots(unittest.TestCase):
             self.assertIn("is of a pilot with steps 12, and this is of 11", other.stderr)
 
     def test_what_diverges_is_ended(self):
-        # Steps of 1.6 on a curvature of 1 shrink the error by 0.6; a sign of one bit moves every element by as much as the largest.
+        # Uncompressed steps converge. Under onebit, small elements move by the mean magnitude of their sign, and diverge.
         script = """
 import torch, hipress
 weight = torch.nn.Parameter(torch.linspace(0, 1, 256) ** 8)

@@ -1,11 +1,11 @@
-"""Lays `powersgd` of hipress-exec beside PyTorch's powerSGD_hook: the same gradients, the same first Q, the same steps.
+"""Compares `powersgd` of hipress-exec with PyTorch's powerSGD_hook, for the same gradients, the same first Q and the same steps.
 
-Both run over gloo or loopback on this machine's CPUs. What is compared after the last step is what gradients decode to
-(P·Qᵀ, as P and Q themselves are not unique) and each rank's error, by the Frobenius norm of the difference over that of
-PyTorch's. ef=2 is PyTorch's residual, local less decoded mean; for ef=1, local less what the own Q decodes to, PyTorch has no
-hook, so the reference is the same steps in double precision here. Tensors that PowerSGD leaves out travel raw beside them.
-Needs torch (Debian package python3-torch); without it, it says "skipped: …" and exits with 0. Exit status 1 if a difference is
-above LIMIT.
+Both run on this machine's CPUs. After the last step, it compares the decoded gradients (P·Qᵀ, since P and Q themselves are not
+unique) and each rank's error: the Frobenius norm of the difference, relative to that of PyTorch's result. With ef=2, the error is
+PyTorch's residual: the local gradient minus the decoded mean. With ef=1, it is the local gradient minus the decoding of the rank's
+own Q. PyTorch has no hook for that, so the reference is the same steps in double precision here. Tensors that PowerSGD leaves out
+are sent raw. Without torch (Debian package python3-torch), it prints "skipped: …" and exits with status 0. The exit status is 1 if
+a difference is above LIMIT.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-#: Matrices, a convolution, two of one shape, and a vector, which is not compressed. At rank 32 all of the others still are.
+#: Matrices, two of them of one shape, a convolution, and a vector. The vector is not compressed; all others are, even at rank 32.
 SHAPES = [(256, 192), (160, 2, 16, 10), (100,), (256, 192), (192, 160)]
 LIMIT = 1e-5  #: largest difference
 FIRST_STEP = 2  # DDP's first iterations, which the hook leaves alone
@@ -36,8 +36,8 @@ def compressed(shape, rank):
 
 
 def make_gradients(numpy, nodes, matrix_rank):
-    """Per node and tensor: of full rank, where as many directions as there are columns stand out, with singular values that
-    differ from node to node. Where none does, a power iteration enlarges whatever rounding changes, whoever computes it."""
+    """Makes gradients by node and tensor. They have full rank, but `matrix_rank` directions stand out, with singular values that
+    differ between nodes. Without such directions, a power iteration would enlarge any difference in rounding."""
     random = numpy.random.default_rng(1)
     gradients = [[] for _ in range(nodes)]
     for shape in SHAPES:
@@ -63,7 +63,7 @@ def rank_of_torch(folder, rank, nodes, matrix_rank, steps):
     gradients = [torch.from_numpy(numpy.load(folder / f"gradient{rank}_{i}.npy")) for i in range(len(SHAPES))]
 
     class Model(torch.nn.Module):
-        """Its gradients are the given ones, whatever its parameters are."""
+        """Model whose gradients are the given ones, whatever its parameters are."""
 
         def __init__(self):
             super().__init__()
@@ -108,7 +108,7 @@ def rank_of_torch(folder, rank, nodes, matrix_rank, steps):
         size = model.weights[index].numel()
         numpy.save(folder / f"error{rank}_{index}.npy", error[first:first + size])
         first += size
-    # Q is drawn by shape, shapes as they are first met in the bucket.
+    # PyTorch draws Q for all tensors of a shape together, in the order in which shapes first occur in the bucket.
     grouped = {}
     for index in order:
         if compressed(SHAPES[index], matrix_rank):
@@ -116,7 +116,7 @@ def rank_of_torch(folder, rank, nodes, matrix_rank, steps):
     for index, q in zip([index for group in grouped.values() for index in group], drawn):
         numpy.save(folder / f"q{rank}_{index}.npy", q.reshape(q.shape[-2:]).numpy())
     torch.distributed.barrier()
-    os._exit(0)  # gloo's threads would end the process otherwise, some times
+    os._exit(0)  # otherwise gloo's threads sometimes crash the process
 
 
 def run_torch(folder, nodes, matrix_rank, steps):
@@ -132,7 +132,7 @@ def run_torch(folder, nodes, matrix_rank, steps):
 
 
 def write_state(path, arrays):
-    """The file that kernels::StateStore reads: {name: values}, of role 0, one array each."""
+    """Writes a file that kernels::StateStore reads: {name: values} of role 0, with one array each."""
     with open(path, "wb") as out:
         out.write(b"HPSTATE1" + struct.pack("=IQ", 0x01020304, len(arrays)))
         for name, values in arrays.items():
@@ -157,7 +157,7 @@ def read_state(numpy, path):
 
 
 def run_ours(numpy, options, folder, gradients, first_q, matrix_rank, ef, steps):
-    """Final values of the ranks, and their states."""
+    """Runs hipress-exec. Returns the ranks' final values, and their states."""
     nodes = len(gradients)
     given, loaded, saved, means = (folder / name for name in ("given", "loaded", f"saved{ef}", f"means{ef}"))
     for made in (given, loaded):
@@ -169,7 +169,7 @@ def run_ours(numpy, options, folder, gradients, first_q, matrix_rank, ef, steps)
         (given / f"rank{rank}").mkdir(exist_ok=True)
         for index, values in enumerate(gradients[rank]):
             (given / f"rank{rank}" / f"{index}.f32").write_bytes(values.astype("<f4").tobytes())
-        # Column after column.
+        # Values are stored column by column.
         write_state(loaded / f"rank{rank}.state", {f"g{i} q": numpy.asfortranarray(q).ravel("F") for i, q in first_q.items()})
     command = [options.exec, "--input", str(model), "--topology", "RING", "--nnodes", str(nodes),
                "--plan", f"powersgd(rank={matrix_rank},ef={ef})", "--gradients", str(given), "--means", str(means),
@@ -187,7 +187,7 @@ def run_ours(numpy, options, folder, gradients, first_q, matrix_rank, ef, steps)
 
 
 def run_exact(numpy, gradients, first_q, ef, steps):
-    """Per compressed tensor: what it decodes to, and each node's error, after the last step."""
+    """Computes the steps in double precision. Returns each compressed tensor's final decoding, and its error by node."""
     results = {}
     for index, q in first_q.items():
         shape = matrix_of(SHAPES[index])
@@ -212,7 +212,7 @@ def difference(numpy, got, expected):
 
 
 def compare(numpy, options, nodes, matrix_rank):
-    """Rows of {nodes, rank, ef, mean, error, ours_off, theirs_off}: the largest differences."""
+    """Returns rows of {nodes, rank, ef, mean, error, ours_off, theirs_off} with the largest differences."""
     gradients = make_gradients(numpy, nodes, matrix_rank)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

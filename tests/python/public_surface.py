@@ -1,4 +1,4 @@
-"""Uses all of the public surface."""
+"""Program that uses the whole public interface; mypy checks it."""
 import pathlib
 
 import hipress

@@ -1,11 +1,11 @@
-"""PyTorch's own tests of DistributedDataParallel (torch.testing._internal.distributed.distributed_test), on CPUs with gloo, each
-time with another hook on every model: PyTorch's allreduce_hook, hipress's with a raw plan, and hipress's without a plan (auto).
+"""Runs PyTorch's own tests of DistributedDataParallel (torch.testing._internal.distributed.distributed_test) on CPUs with gloo,
+with one of three hooks on every model: PyTorch's allreduce_hook, hipress's with a raw plan, or hipress's without a plan (auto).
 Tests that pass with the first must pass with the others, and tests that fail with both must fail for the same reason.
 
     python3 pytorch_suite.py [--hook allreduce|hipress|auto] [TEST…]
 
-Without arguments it runs each hook in a process of its own, and compares. Exit status 1 for a test that fails with one of ours alone,
-or for another reason, and is not listed with that reason in EXPECTED; 77 where this torch has no tests or lacks what they need."""
+Without arguments it runs each hook in a process of its own, and compares. The exit status is 1 if a test fails only with one of
+ours, or for a different reason, and EXPECTED does not list that reason; 77 if this torch has no tests or lacks what they need."""
 
 import argparse
 import contextlib
@@ -27,7 +27,7 @@ HOOKS = ("allreduce", "hipress", "auto")
 #: Names of the hooks in logs.
 HOOK_NAMES = "allreduce_hook|synchronise"
 SKIPPED = 77
-#: Seconds for a test, and for all of one hook.
+#: Time limits for one test, and for all tests with one hook, in seconds.
 TEST_LIMIT_S, LIMIT_S = 100, 1500
 
 
@@ -67,11 +67,11 @@ def move_to_cpu() -> None:
     torch.cuda.synchronize = lambda device=None: None
     torch.cuda.current_device = lambda: 0
     torch.cuda.device = lambda device: contextlib.nullcontext()
-    OnCpu().__enter__()  # holds in forked processes, too
+    OnCpu().__enter__()  # stays in force in forked processes, too
 
 
 def put_hook_on_every_model(hook: str) -> None:
-    """Registers the hook with every model when it is made. A test that registers another hook fails under either."""
+    """Registers the hook with every model when it is made. Tests that register a hook themselves fail with any of the hooks."""
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     from torch.nn.parallel import DistributedDataParallel
 
@@ -100,8 +100,8 @@ EXCEPTION = re.compile(r"(?:\w+\.)*(\w*(?:Error|Exception|Lost|Request|Interrupt
 
 
 def reasons_in(text: str) -> list:
-    """Exceptions at the ends of several processes' tracebacks: types and messages, without parts that differ from run to run.
-    RankLost is left out, since it has no reason of its own."""
+    """Returns the exceptions in several processes' tracebacks: types and messages, without parts that differ between runs. RankLost
+    is left out, since it only follows another rank's error."""
     found = []
     for match in map(EXCEPTION.match, text.splitlines()):
         if match is None or match[1] == "RankLost" or "exited with error code" in match[2]:
@@ -112,7 +112,7 @@ def reasons_in(text: str) -> list:
 
 
 def outcomes(hook: str, chosen: list) -> dict:
-    """Outcomes by test: passed, skipped, or the reason of the failure."""
+    """Runs the tests. Returns the outcomes by test: passed, skipped, or the reason of the failure."""
     found = {}
 
     class Recorder(unittest.TestResult):
@@ -170,7 +170,7 @@ def compare(by_hook: dict) -> int:
 
 
 def differs(hook: str, ours: dict, theirs: dict) -> bool:
-    """Prints what fails with this hook otherwise than with PyTorch's. True if that is not expected."""
+    """Prints the tests that fail with this hook otherwise than with PyTorch's. Returns true if any of them is not expected."""
     for name, result in theirs.items():
         if result.startswith("failed") and ours.get(name) == "passed":
             print(f"fails with allreduce and not with {hook}: {name}: {result}")

@@ -1,4 +1,4 @@
-"""Ranks as processes of this machine, forked after this process's imports."""
+"""Runs ranks as processes of this machine, which are forked after this process's imports."""
 
 import datetime
 import multiprocessing
@@ -32,7 +32,7 @@ def _rank(function, rank, ranks, folder, arguments, pipe) -> None:
     try:
         dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=ranks,
                                 timeout=datetime.timedelta(seconds=DEADLINE_S))
-        # Sends bytes: torch would send tensors as shared memory, which ends with this process.
+        # Pickles the result itself: torch would send tensors in shared memory, which ends with this process.
         pipe.send_bytes(pickle.dumps((True, function(rank, *arguments))))
     except BaseException:  # any exception is the result of the rank
         pipe.send_bytes(pickle.dumps((False, traceback.format_exc())))
@@ -59,7 +59,7 @@ class Job:
         os.kill(self.processes[rank].pid, number)
 
     def outcomes(self) -> list:
-        """Outcomes by rank: (True, result) or (False, traceback); (False, None) for one that was killed."""
+        """Returns the outcomes by rank: (True, result) or (False, traceback); (False, None) for a killed rank."""
         found, end = [], time.monotonic() + DEADLINE_S
         try:
             for pipe in self.pipes:
@@ -83,7 +83,7 @@ class Job:
 
 
 def run(ranks: int, function, *arguments) -> list:
-    """Results of all ranks, which must all succeed."""
+    """Runs a function on all ranks, which must all succeed. Returns the results."""
     outcomes = Job(ranks, function, *arguments).outcomes()
     for rank, (succeeded, result) in enumerate(outcomes):
         if not succeeded:
@@ -92,7 +92,7 @@ def run(ranks: int, function, *arguments) -> list:
 
 
 def network(seed: int = 0):
-    """Makes a small classifier with matrices for low-rank compression, and vectors; 26 kB."""
+    """Makes a small classifier of 26 kB, with matrices that low-rank codecs compress, and vectors."""
     torch.manual_seed(seed)
     return torch.nn.Sequential(torch.nn.Linear(24, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.Tanh(),
                                torch.nn.Linear(64, 5))

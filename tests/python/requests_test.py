@@ -1,4 +1,4 @@
-"""plan(), simulate(), sweep() and import_trace() work without torch, and answer as the command line and C do."""
+"""Tests that requests, such as plan(), need no torch, and give the same answers as the command line and C."""
 
 import csv
 import ctypes
@@ -26,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(os.environ["HIPRESS_TOOLS"])
 TRACES = ROOT / "tests/data/traces"
 SPEC = {"model": "vgg19", "plan": ["none", "all"], "nodes": [2, 4], "bandwidth": ["10Gbps", "25Gbps"]}
-#: Script that makes a request on a new thread, with a limit of address space in MiB above the present size.
+#: Script that makes a request on a new thread. Its address space may grow by a given number of MiB.
 SHORT_OF_MEMORY = """
 import ctypes, os, resource, sys, threading
 library = ctypes.CDLL(sys.argv[1])
@@ -49,19 +49,19 @@ except RuntimeError:  # no room for the thread
     answers.append(1)
 os.write(1, b"%d\\n" % answers[0])
 """
-#: Keys of measured seconds, which differ between runs.
+#: Keys of measured values, which differ between runs.
 MEASURED = {"search_s", "simulation_s", "tasks_per_s", "s"}
 
 
 def without_measured(value):
-    """Document without measured values."""
+    """Returns the document without measured values."""
     if isinstance(value, dict):
         return {key: without_measured(one) for key, one in value.items() if key not in MEASURED}
     return [without_measured(one) for one in value] if isinstance(value, list) else value
 
 
 def of_tool(request, folder):
-    """Document that the request's tool prints."""
+    """Runs the request's tool. Returns the document that it prints."""
     tool = {"plan": ["hipress-plan"], "simulate": ["hipress-sim"], "sweep": ["hipress-sim", "sweep"],
             "import_trace": ["hipress-import"], "replay": ["hipress-exec"], "profile": ["hipress-profile"]}[request["request"]]
     arguments = tool[1:]
@@ -79,7 +79,7 @@ def of_tool(request, folder):
 
 
 class Doors(unittest.TestCase):
-    """The same request gives the same document from Python, C and the command line."""
+    """Tests that the same request gives the same document from Python, C and the command line."""
 
     REQUESTS = (
         {"request": "plan", "input": "vgg19", "topology": "PS", "nnodes": 16},
@@ -114,14 +114,14 @@ class Doors(unittest.TestCase):
                     c = of_c(request)
                 finally:
                     os.chdir(before)
-                # The tool always writes a plan, into a text unless it is told otherwise, which cannot hold all plans.
+                # The tool always writes a plan. By default it writes text, which cannot hold all plans.
                 tool = of_tool({**request, "output": request.get("output", "plan.yaml")} if request["request"] == "plan" and
                                "plan" not in request else request, folder)
                 self.assertEqual(without_measured(c), without_measured(of_python))
                 self.assertEqual(without_measured(tool), without_measured(of_python))
 
     def test_three_doors_put_a_sample_into_a_profile_alike(self):
-        """Nothing is measured for it."""
+        """This request measures nothing, so answers are equal."""
         with tempfile.TemporaryDirectory() as folder:
             sample = pathlib.Path(folder) / "sample"
             sample.write_bytes(bytes(1 << 16))
@@ -134,7 +134,7 @@ class Doors(unittest.TestCase):
             self.assertEqual(hipress.profile(base=asked["output"], sample=sample).codecs, answers[0]["codecs"])
 
     def test_three_doors_replay_alike(self):
-        """Times differ from run to run, but nothing else."""
+        """Only times differ between the answers."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         model = pathlib.Path(folder.name) / "model.txt"
@@ -151,7 +151,7 @@ class Doors(unittest.TestCase):
             self.assertEqual(answer.keys(), answers[0].keys())
             for key in ("ranks", "iterations", "verified", "bytes_sent_per_node", "compute_s"):
                 self.assertEqual(answer[key], answers[0][key])
-        # Half of a ring's traffic each: 2 (N-1)/N of 75,000 values of 2 bytes.
+        # Each of N = 2 nodes sends 2 (N-1)/N of 75,000 values of 2 bytes.
         self.assertEqual(hipress.replay(model, plan="fp16", nnodes=2, iterations=1, topology="RING").bytes_sent_per_node,
                          [150000, 150000])
 
@@ -235,20 +235,20 @@ class Results(unittest.TestCase):
             output = pathlib.Path(folder) / "plan.yaml"
             plan = hipress.plan("vgg19", profile="v100-100g", nnodes=4, evaluations=20, jobs=1, output=output)
             simulated = hipress.simulate("vgg19", plan=output, profile="v100-100g")
-            # The plan is simulated as it was found, on the same machines.
+            # simulate() gives the time that the search predicted on the same machines.
             self.assertAlmostEqual(simulated.iteration_s, plan.predicted_iteration_s, delta=1e-9)
             hipress.plan("vgg19", profile="v100-100g", nnodes=4, evaluations=20, jobs=1, output=output)
 
     def test_a_sweep_gives_rows(self):
         swept = hipress.sweep(SPEC)
-        # 2 plans at 2 sizes and 2 bandwidths.
+        # 2 plans, 2 numbers of nodes and 2 bandwidths.
         self.assertEqual(len(swept), 8)
         self.assertEqual(swept.varying(), ["nodes", "plan", "bandwidth_bytes_per_s"])
         self.assertEqual({row["plan"] for row in swept}, {"none", "all"})
 
     def test_times_that_no_simulation_comes_to_are_computed_anew(self):
         def line(said):
-            """Line of a journal with its checksum, 64-bit FNV-1a."""
+            """Returns a line of a journal with its checksum, 64-bit FNV-1a."""
             check = 0xcbf29ce484222325
             for byte in said.encode():
                 check = (check ^ byte) * 0x100000001b3 % 2**64
@@ -283,7 +283,7 @@ class Results(unittest.TestCase):
                          ["'=HYPERLINK(\"x\")", "'+1", "'-a", "'@b", "'\tc", "'\rd", "''=e", "''f", "g;=h", "i,j", "k\n"])
         self.assertEqual([_tables.text_of(row["name"]) for row in rows], texts)
         self.assertEqual({row["seconds"] for row in rows}, {"-1.5"})
-        # Semicolons separate in some countries.
+        # Some spreadsheets take semicolons for separators.
         self.assertIn('"g;=h",-1.5\n', written)
 
     def test_a_sweep_is_saved_whole_or_not_at_all(self):
@@ -333,7 +333,7 @@ class Results(unittest.TestCase):
         swept = hipress.sweep(SPEC)
         axes = swept.plot().axes[0]
         self.assertEqual(axes.get_xlabel(), "bandwidth_bytes_per_s")
-        self.assertEqual(len(axes.lines), 4)  # 2 plans at 2 sizes
+        self.assertEqual(len(axes.lines), 4)  # 2 plans at 2 numbers of nodes
         with self.assertRaisesRegex(ValueError, "there is no column 'bandwith'"):
             swept.plot("bandwith")
         plan = hipress.plan("vgg19", nnodes=4)
@@ -355,7 +355,7 @@ class Results(unittest.TestCase):
 
 @unittest.skipIf(importlib.util.find_spec("matplotlib") is None, "needs matplotlib")
 class Pictures(unittest.TestCase):
-    """Pictures of results, which scripts/plot.py draws, too; tests/scripts/pictures_test.py checks their contents."""
+    """Tests of pictures of results. scripts/plot.py draws them, too; tests/scripts/pictures_test.py checks their contents."""
 
     def setUp(self):
         import matplotlib
@@ -368,7 +368,7 @@ class Pictures(unittest.TestCase):
     def test_a_sweep_is_drawn_as_a_whole(self):
         swept = hipress.sweep({"model": "vgg19", "plan": ["ddp", "ddp_fp16", "all"], "nodes": [2, 4],
                                "bandwidth": ["1Gbps", "10Gbps"]})
-        # Two panels of speed-ups and the scale; two bandwidths of efficiency; four points.
+        # Speed-ups have two panels and the scale, efficiency a panel per bandwidth, breakdowns a panel per point.
         for kind, panels in (("speedup", 3), ("efficiency", 2), ("breakdown", 4)):
             figure = swept.plot(kind=kind)
             self.assertEqual(len(figure.axes), panels, kind)
@@ -406,7 +406,7 @@ class Pictures(unittest.TestCase):
 
 
 class Ranks(unittest.TestCase):
-    """Replays of processes that a launcher started."""
+    """Tests of replays by processes that a launcher started."""
 
     def test_every_rank_has_the_numbers_and_rank_0_the_prediction(self):
         code = ("import json, sys, hipress\n"
@@ -455,7 +455,7 @@ class Errors(unittest.TestCase):
         self.assertEqual((caught.exception.field, caught.exception.remedy), ("nodes", "did you mean 'nnodes'?"))
 
     def test_a_process_outlives_a_lack_of_memory(self):
-        # A thread has 8 MiB of stack, and variables over which glibc ends the process where there is no memory for them.
+        # A thread has 8 MiB of stack, and thread-local variables; without memory for these, glibc would end the process.
         statuses = set()
         for room in range(8, 44, 4):
             done = subprocess.run([sys.executable, "-c", SHORT_OF_MEMORY, os.environ["HIPRESS_LIBRARY"], str(room)],
@@ -483,7 +483,7 @@ class Errors(unittest.TestCase):
                 request()
             self.assertEqual(str(caught.exception), "spec: has lists and dictionaries in more than 64 levels")
             self.assertEqual((caught.exception.kind, caught.exception.field), ("input", "spec"))
-        for levels in (62, 63):  # around them are the request and the spec
+        for levels in (62, 63):  # the request and the spec add two levels
             deep = []
             for _ in range(levels):
                 deep = [deep]
@@ -544,7 +544,7 @@ class Errors(unittest.TestCase):
 
 
 class Threads(unittest.TestCase):
-    #: A search that would go on for minutes.
+    #: Arguments of a search that would take minutes.
     LONG = {"profile": "v100-100g", "nnodes": 8, "topology": "BEST", "budget": 300.0, "jobs": 1}
 
     def test_other_threads_go_on(self):
@@ -563,7 +563,7 @@ class Threads(unittest.TestCase):
         finally:
             ended.set()
             thread.join()
-        # If the search held the GIL, this would stand still for half a second.
+        # If the search held the GIL, the count would not grow.
         self.assertGreater(counted[0], 20)
 
     def test_progress_is_told(self):

@@ -1,4 +1,4 @@
-"""Results of requests, and the JSON of tools, have exactly the keys of {"request": "result_schema"}."""
+"""Tests that results of requests, and the JSON of tools, have exactly the keys that {"request": "result_schema"} describes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from c_call import of_c
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(os.environ["HIPRESS_TOOLS"])
 TRACES = ROOT / "tests/data/traces"
-#: Keys of profiles of GPUs, and notes, which are made where a machine's speed changes.
+#: Keys that only profiles of GPUs have, and notes, which are made if a machine's speed changes.
 ON_GPUS = {".overlap.codec_beside_transfer", ".overlap.transfer_beside_codec", ".overlap.classes", ".overlap.classes.*",
            *(f".overlap.classes.*.{key}" for key in ("beside_codec", "beside_transfer", "slows_codec", "slows_transfer")),
            ".codecs.*.encode_of_ceiling", ".codecs.*.decode_of_ceiling"}
@@ -30,7 +30,7 @@ def is_a(value, kind: str) -> bool:
 
 
 def check(value, schema: dict, at: str, seen: set) -> list:
-    """Lists violations of a schema by a value. Adds the places with values other than null to `seen`."""
+    """Lists a value's violations of a schema. Adds the places with values other than null to `seen`."""
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     if not any(is_a(value, kind) for kind in kinds):
         return [f"{at}: {json.dumps(value)[:80]} is none of {kinds}"]
@@ -64,7 +64,7 @@ def places(schema: dict, at: str = "") -> list:
 
 
 def sharded_trace() -> dict:
-    """A step of FSDP2 with one layer, of 1,024 elements, in shards on 4 ranks of GPUs, as on 4 others; it broadcasts, too."""
+    """Makes a trace of a step of FSDP2: one layer of 1,024 elements in 4 shards, on two groups of ranks, and a broadcast."""
     events = []
 
     def add(category: str, name: str, begin_us: float, length_us: float, thread: int, **arguments) -> None:
@@ -102,12 +102,12 @@ def sharded_trace() -> dict:
 
 
 def with_matrix(folder: str) -> str:
-    """A profile that is v100-100g with factors by class of computation."""
+    """Writes a profile: v100-100g with factors by class of computation. Returns its path."""
     row = "{beside_codec: 1.2, beside_transfer: 1.1, slows_codec: 1.1, slows_transfer: 1.0}"
     classes = "".join(f"    {name}: {row}\n" for name in ("gemm", "attention", "elementwise", "reduction", "norm"))
     text = (ROOT / "profiler/profiles/v100-100g.yaml").read_text()
     assert "overlap:" not in text
-    text = text.removesuffix("...\n")  # the end of a whole file
+    text = text.removesuffix("...\n")  # the mark at the end of a complete file
     text += f"overlap:\n  classes:\n{classes}  codec_beside_transfer: 1.1\n  transfer_beside_codec: 1.0\n...\n"
     path = pathlib.Path(folder) / "matrix.yaml"
     path.write_text(text)
@@ -121,8 +121,8 @@ class ResultsTest(unittest.TestCase):
         cls.forms = {form["title"]: form for forms in answer.values() for form in forms}
 
     def check(self, title: str, results: list, never=frozenset()) -> None:
-        """Requires results to have a form, and each of its keys to be in one of them, except `never`, keys that no test makes, and
-        items of lists that may be empty."""
+        """Requires that results have a form, and that each of its keys is in at least one result, except those in `never` and items
+        of notes."""
         seen = set()
         for result in results:
             self.assertEqual(check(result, self.forms[title], "", seen), [])
@@ -138,7 +138,7 @@ class ResultsTest(unittest.TestCase):
 
     def test_every_form_is_tested(self):
         tested = [name for name in dir(self) if name.startswith("test_of_")]
-        self.assertEqual(len(tested) + 1, len(self.forms))  # one test is of profiles and of replays
+        self.assertEqual(len(tested) + 1, len(self.forms))  # one test is of both profiles and replays
         for form in self.forms.values():
             described = [at for at in places(form) if at and not at.endswith("[]")]
             self.assertGreater(len(described), 5)
@@ -159,8 +159,8 @@ class ResultsTest(unittest.TestCase):
                 self.ask("plan", input="gpt2", machine="p5.48xlarge", hosts=2, batch=4, evaluations=5),
                 self.ask("plan", **SHARDED, schedule="fsdp", gpu_memory="80GB"),
                 self.ask("plan", **{**SHARDED, "wrap": ["bert.encoder.layer.*", "bert.encoder"], "profile": with_matrix(folder)},
-                         schedule="BEST", gpu_memory="1500MB"),  # too little for ddp
-            ], {f".baseline_plans[].{key}" for key in ("lower_bound_s", "gap")})  # null of baselines
+                         schedule="BEST", gpu_memory="1500MB"),  # too little memory for ddp
+            ], {f".baseline_plans[].{key}" for key in ("lower_bound_s", "gap")})  # null for baselines
 
     def test_of_required_bandwidths(self):
         with tempfile.TemporaryDirectory() as folder:

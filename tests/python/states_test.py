@@ -1,4 +1,4 @@
-"""States that a checkpoint has spoilt. A refused state has changed nothing."""
+"""Tests that states which a checkpoint has spoilt are refused, and change nothing."""
 
 import copy
 import unittest
@@ -29,7 +29,7 @@ def same(first, second) -> bool:
 
 
 def without_bottom():
-    """A dictionary in a dictionary, far deeper than Python may call."""
+    """Makes a dictionary in a dictionary, nested far deeper than Python's recursion limit."""
     value = {}
     for _ in range(100_000):
         value = {"a": value}
@@ -37,7 +37,7 @@ def without_bottom():
 
 
 def spoilt(state):
-    """Yields states that differ from a given one in one thing, with a name for each."""
+    """Yields states, each with a name, that differ from a given one in one thing."""
     yield "no dictionary", [1, 2]
     yield "None", None
     yield "empty", {}
@@ -57,7 +57,7 @@ def spoilt(state):
 
 
 def refusals(state_dict, load_state_dict, states):
-    """Wrong outcomes: states that were not refused by the right exception, or changed something."""
+    """Loads states that must be refused. Returns their number, and those that were not, or changed something."""
     before, wrong, count = copy.deepcopy(state_dict()), [], 0
     for what, state in states:
         count += 1
@@ -139,7 +139,7 @@ def of_local_updates(_rank, overlap, outer):
     count, wrong = refusals(local.state_dict, local.load_state_dict, [*spoilt(state), *more])
     on_their_way = len(state["under_way"])
     local.load_state_dict(state)
-    steps(4)  # and it trains on
+    steps(4)  # training goes on
     finite = all(bool(torch.isfinite(one).all()) for one in model.parameters())
     untouched = same(inner, state["outer_optimizer"])
     local.close()
@@ -147,7 +147,7 @@ def of_local_updates(_rank, overlap, outer):
 
 
 def of_shards(_rank):
-    """A hook's units, without modules."""
+    """Tests the states of a ShardedHook without modules."""
     units = [_shards.Unit(0, "", [("a", 6)]), _shards.Unit(1, "layers.0", [("b", 64)])]
     units[1].reduction, units[1].gather, units[0].reduction = "onebit", "int8block", "tbq"
     hook = _fsdp.ShardedHook(units, 1, dist.group.WORLD, "plan.yaml")
@@ -182,7 +182,7 @@ class States(unittest.TestCase):
         for overlap, outer, under_way in ((0, "sgd", 0), (1, "adam", 1)):
             count, wrong, on_their_way, finite, untouched = run(1, of_local_updates, overlap, outer)[0]
             self.check(count, wrong, 80)
-            # Fragments have their turns after steps 2, 4, 6 …: with an overlap of one step, one is being averaged after step 6.
+            # Fragments have turns after steps 2, 4, 6 … With an overlap of one step, one is still being averaged after step 6.
             self.assertEqual((on_their_way, finite, untouched), (under_way, True, True))
 
     def test_of_shards(self):
@@ -201,7 +201,7 @@ class States(unittest.TestCase):
 
 
 def arguments(_rank, door):
-    """Errors for arguments out of range, by argument."""
+    """Returns the errors for arguments out of range, by argument."""
     said = {}
     for name, value in (("seed", -1), ("seed", 1 << 64), ("seed", 1.5), ("seed", "1"), ("seed", None), ("timeout", 0),
                         ("timeout", -3), ("timeout", float("nan")), ("timeout", float("inf")), ("timeout", "5"), ("topology", 3),

@@ -1,4 +1,4 @@
-"""Training by DDP with a plan, on two to four ranks of this machine: weights, several models, checkpoints, buckets."""
+"""Tests of training by DDP with a plan, on two to four ranks of this machine: weights, several models, checkpoints, buckets."""
 
 import pathlib
 import tempfile
@@ -12,8 +12,8 @@ if ranks.MISSING is None:
     import hipress
     import torch
 
-#: Algorithms of all kinds: raw, cast, lossless, quantised with and without residual or by blocks, random, sparse, low rank of two
-#: stages and of one.
+#: Algorithms of all kinds: raw, casts, lossless, quantised (by blocks, with a residual, or with random draws), sparse, and low rank
+#: with two stages and with one.
 ALGORITHMS = ("none", "fp16", "bf16", "lossless", "int8block", "int4block", "fp8block", "fp4block(format=e2m1)", "onebit",
               "tbq", "terngrad", "dgc", "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)", "rsketch(rank=2)")
 STEPS = 6
@@ -24,7 +24,7 @@ def setUpModule() -> None:
 
 
 def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False):
-    """Weights after several steps; plan None: plain DDP."""
+    """Trains several steps; `plan` None: under plain DDP. Returns the weights."""
     ddp = wrapped(network(), **(options or {}))
     if plan is not None:
         hook = hipress.attach(ddp, plan, **(attach or {}))
@@ -35,9 +35,9 @@ def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False
 
 
 def ring_mean(local, unit, rails=1):
-    """The mean of the ranks' tensors in the order in which a ring adds. There are as many partitions as ranks, each a multiple of
-    32 elements long. Partition k of unit u begins at place (u + k) mod N, every next place adds its own, and the last divides by
-    N. Place p is rank p, or, where hosts have `rails` ranks each, the rank of that host which is k mod `rails` further on."""
+    """Returns the mean of the ranks' tensors, added in the order of a ring. There are as many partitions as ranks, and each has a
+    multiple of 32 elements. The sum of partition k of unit u begins at place (u + k) mod N, every next place adds its own values,
+    and the last divides by N. Place p is rank p; if hosts have `rails` ranks, the one k mod `rails` further on its host."""
     size = len(local)
     mean = torch.empty_like(local[0])
     length = -(-mean.numel() // (32 * size)) * 32
@@ -53,9 +53,9 @@ def ring_mean(local, unit, rails=1):
 
 
 def ring_reference(_rank, size, steps, rails=None):
-    """Weights of all ranks after training in one process (not this one, as torch runs no backward in forks of one that has), with
-    means as rings add. Small gradients travel together, the last one first, with zeros behind them; they are counted as the unit
-    behind the gradients, which are units of their own if `rails` are given."""
+    """Trains in one process, with means as rings compute them. Returns the weights. Small gradients are one unit: the last one
+    first, then zeros; its number follows those of the gradients. If `rails` is given, every gradient is a unit of its own. Run it
+    in a fork: torch runs no backward in forks of a process that has run one."""
     module = network()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
     parameters = list(module.parameters())[::-1]
@@ -78,7 +78,7 @@ def ring_reference(_rank, size, steps, rails=None):
 
 
 def write_rails(path, rails) -> None:
-    """A plan of four ranks in which every gradient is a unit, and rings leave hosts of `rails` ranks by another of them in turn."""
+    """Writes a plan for four ranks: every gradient is a unit, and successive rings leave hosts of `rails` by different ranks."""
     lines = [f"- {{name: {name}, elements: {value.numel()}, algorithm: none, K: 4}}"
              for name, value in reversed(list(network().named_parameters()))]
     pathlib.Path(path).write_text("\n".join(["schema: hipress.plan/1", "model: small", "topology: ring", "nodes: 4",
@@ -105,8 +105,8 @@ class Weights(unittest.TestCase):
                 all_ranks = run(size, trained, "none")
                 for mine in all_ranks:
                     self.assert_equal(mine, expected)
-                # DDP adds in another order. A mean of N floats is off by at most (N - 1) roundings of 2^-24 of the sum of the
-                # absolute values; six steps of rate 0.1 and momentum 0.9 through a smooth network enlarge that by less than 1000.
+                # DDP adds in another order. A mean of N floats is off by at most N - 1 roundings, each 2^-24 of the sum of absolute
+                # values. Six steps with rate 0.1 and momentum 0.9 through a smooth network enlarge that by less than 1000.
                 for name, theirs in run(size, trained, None)[0].items():
                     bound = 1000 * (size - 1) * 2.0**-24
                     self.assertLess((all_ranks[0][name] - theirs).abs().max().item(), bound, name)
@@ -130,7 +130,7 @@ class Weights(unittest.TestCase):
                     self.assert_equal(first, other)
                 for name, value in first.items():
                     self.assertTrue(torch.isfinite(value).all(), name)
-                # Lossless gradients travel by themselves, so that they are added in another order; all others lose more.
+                # Lossless gradients are not grouped, so they are added in another order. All other algorithms lose more.
                 distance = max((first[name] - raw[name]).abs().max().item() for name in first)
                 self.assertEqual(distance < 1e-6, plan in ("none", "lossless"), distance)
 
@@ -157,7 +157,7 @@ class Weights(unittest.TestCase):
 
 
 class Half(torch.nn.Module if ranks.MISSING is None else object):
-    """One parameter in fp16: a CPU of torch 1.13 multiplies no matrices of these."""
+    """Model with one parameter in fp16. It has no matrix product, since torch 1.13 has none in fp16 on CPUs."""
 
     def __init__(self):
         super().__init__()
@@ -168,7 +168,7 @@ class Half(torch.nn.Module if ranks.MISSING is None else object):
 
 
 class Partly(torch.nn.Module if ranks.MISSING is None else object):
-    """Uses its second branch in every other step."""
+    """Model that uses its second branch in every other step."""
 
     def __init__(self):
         super().__init__()
@@ -209,7 +209,7 @@ def train_two_models(rank, plan):
 
 
 def train_halves(rank):
-    """The mean gradient of a model in half precision."""
+    """Returns the mean gradient of a model in half precision."""
     ddp = wrapped(Half())
     hipress.attach(ddp, "none")
     ddp(torch.full((3, 8), float(2 * rank + 2))).sum().backward()
@@ -235,7 +235,7 @@ class Models(unittest.TestCase):
 
 
 def train_in_two_parts(rank, plan, path, resume):
-    """Trains all six steps, or the last three from a checkpoint of the first three."""
+    """Trains six steps, with a checkpoint after three; with `resume`, the last three from that checkpoint. Returns the weights."""
     ddp = wrapped(network())
     hook = hipress.attach(ddp, plan)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
@@ -253,7 +253,7 @@ def train_in_two_parts(rank, plan, path, resume):
 
 
 def load_elsewhere(rank, path):
-    """Results of loading the states of ranks 0 and 1: errors, or "loaded"."""
+    """Loads the states of ranks 0 and 1. Returns the errors, or "loaded"."""
     hook = hipress.attach(wrapped(network()), "onebit")
     said = []
     for number in (0, 1):
@@ -298,7 +298,7 @@ class Checkpoints(unittest.TestCase):
 
 
 def warned_of_buckets(_rank, width, bucket_mb):
-    """Warnings of attach() about buckets."""
+    """Returns the warnings of attach() about buckets."""
     ddp = wrapped(torch.nn.Linear(width, width), bucket_cap_mb=bucket_mb)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -309,7 +309,7 @@ def warned_of_buckets(_rank, width, bucket_mb):
 class Buckets(unittest.TestCase):
     def test_large_ones_are_warned_of_by_one_rank(self):
         for bucket_mb in (5, 25):
-            first, second = run(2, warned_of_buckets, 1200, bucket_mb)  # 5.5 MiB
+            first, second = run(2, warned_of_buckets, 1200, bucket_mb)  # the gradients have 5.5 MiB
             self.assertEqual(len(first), 1)
             self.assertIn(f"buckets of up to {bucket_mb} MiB", first[0])
             self.assertIn("bucket_cap_mb=1", first[0])

@@ -1,4 +1,4 @@
-"""Annotations of the public interface: mypy --strict finds no error in a program that uses all of it."""
+"""Tests the public interface's annotations: mypy --strict finds no error in a program that uses all of it."""
 
 import importlib.util
 import inspect

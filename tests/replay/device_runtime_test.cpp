@@ -1,5 +1,5 @@
-// The runtime for devices, on a fake one that runs its streams in any order that their events
-// allow, with messages through the host and over a fake NCCL.
+// Tests the runtime for devices on a fake device, which runs its streams in any order that their
+// events allow. Messages travel through the host or over a fake NCCL.
 
 #include "runtime/device_runtime.hpp"
 
@@ -26,7 +26,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Lengths around words and tiles, and one that is several slices for every number of partitions.
+/// Lengths around words and tiles, and one that has several slices for every number of partitions.
 const std::vector<std::int64_t> kSizes{1, 33, 1025, 20000};
 
 Case make(const std::string& topology, std::uint32_t nodes, std::int32_t partitions,
@@ -36,7 +36,7 @@ Case make(const std::string& topology, std::uint32_t nodes, std::int32_t partiti
   return made;
 }
 
-/// Two iterations, since the second one meets the residuals of the first.
+/// Two iterations, because the second one uses the residuals of the first.
 ReplayOptions on_device(const FakeDeviceOptions& device, transport::NcclLibrary* nccl) {
   ReplayOptions options;
   options.warmup = 1;
@@ -67,7 +67,7 @@ void verify_both_transports(const Case& made, unsigned seed) {
   const ReplayResult direct = replay_on(made, {.seed = seed}, &nccl);
   CHECK(direct.verified);
   CHECK(nccl.aborted == 0);
-  // NCCL sends what the longest message comes to.
+  // NCCL always sends the maximum length of a message.
   if (messages_vary(made)) {
     CHECK(direct.bytes_sent >= pinned.bytes_sent);
   } else {
@@ -75,7 +75,7 @@ void verify_both_transports(const Case& made, unsigned seed) {
   }
 }
 
-/// How each rank of a job that must fail ended.
+/// Errors of all ranks of a job that must fail.
 std::vector<std::exception_ptr> failures(const Case& made, const FakeDeviceOptions& device,
                                          FakeNccl& nccl, double timeout_s) {
   ReplayOptions options = on_device(device, &nccl);
@@ -90,7 +90,7 @@ bool is_timed_by_device(const casync::Task& task) {
          task.kind == casync::Kind::kMerge || task.kind == casync::Kind::kRecv;
 }
 
-/// An environment variable that has a value for as long as this lives.
+/// Sets an environment variable until the end of the scope.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -112,7 +112,7 @@ TEST_CASE("devices verify for all topologies, all codecs and ways to move messag
   unsigned seed = 0;
   std::vector<std::string> forms{"raw"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.additive) continue;  // replays know no stages
+    if (row.additive) continue;  // devices run no stages
     forms.emplace_back(row.name);
   }
   for (const std::string topology : {"ps", "ring", "allreduce", "allgather"}) {
@@ -165,7 +165,7 @@ TEST_CASE("devices verify with bulk groups, batches, all-reduces and without pip
 }
 
 TEST_CASE("a device that is asked to wait for nothing ends with wrong values") {
-  // So what the tests above verify is that the executor orders what must be.
+  // This shows that the tests above can detect a missing order.
   const Case made = make("ring", 3, 3, "raw");
   for (const bool direct : {false, true}) {
     int wrong = 0;
@@ -236,7 +236,7 @@ TEST_CASE("temporary memory is reserved for both codec streams at the same time"
     units.emplace_back(memory.emplace_back(static_cast<std::size_t>(size)));
   }
   const DeviceRuntime runtime(endpoint, program, units, device, {});
-  // In two calls a device's pool could give the second stream what the first has given back.
+  // With a call per stream, the pool could give the second stream what the first one returned.
   REQUIRE(device.reserved.size() == 1);
   CHECK(device.reserved.front().first ==
         make_device_layout(program, DeviceTransport::kPinned).temporary_bytes);
@@ -245,7 +245,7 @@ TEST_CASE("temporary memory is reserved for both codec streams at the same time"
 }
 
 TEST_CASE("a device's runtime that goes lets a message that is being handed over go first") {
-  // Rank 1 is a worker: it encodes its slice of the one gradient and sends it.
+  // Rank 1 is a worker: it encodes its slice of the only gradient and sends it.
   const Case made = make("ps", 2, 1, "fp16", {64});
   const Program program(made.graph, made.model, made.plan, 1);
   ScriptedEndpoint endpoint(1, 2);
@@ -268,7 +268,7 @@ TEST_CASE("a device's runtime that goes lets a message that is being handed over
   is_sent.get_future().wait();
   endpoint.exchange->events.failed({0, "rank 0 closed the connection"});
   CHECK_THROWS_AS(runtime->wait(), transport::PeerError);
-  // Long enough for a destructor that does not wait; a slow one only makes the test easier.
+  // A destructor that does not wait would be done in 200 ms. If it is slower, the test passes.
   const std::jthread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     go_on.set_value();
@@ -319,7 +319,7 @@ TEST_CASE("where a rank's NCCL does nothing, every rank ends within the timeout,
   const auto begin = std::chrono::steady_clock::now();
   const auto errors = failures(made, {}, nccl, 1);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
-  // Nobody's process is dead, so each can only name whom it awaits, or whom it heard named.
+  // No process is dead, so each rank can only name one that it waits for or was told of.
   for (const std::exception_ptr& error : errors) {
     CHECK(culprit_of(error) >= 0);
     CHECK_THAT(message_of(error), Contains(" s") && Contains("waits for '"));
@@ -328,7 +328,7 @@ TEST_CASE("where a rank's NCCL does nothing, every rank ends within the timeout,
 }
 
 TEST_CASE("a codec that hangs when no message is under way any more is told from NCCL") {
-  // ps, served by rank 0: rank 1 decodes but the mean, which is the last message that it awaits.
+  // The server is rank 0, so rank 1 decodes only the mean, the last message that it awaits.
   const Case made = make("ps", 2, 1, "onebit", {1000});
   FakeNccl nccl;
   std::atomic<bool> hangs = false, told = false;
@@ -354,7 +354,7 @@ TEST_CASE("a codec that hangs when no message is under way any more is told from
         endpoint.all_gather("all have begun");
         runtime.start(Clock::now());
         runtime.gradient_ready(0, Clock::now());
-        // Its timeout begins when it is as it will stay.
+        // The wait, and with it the timeout, begins only when the codec hangs.
         while (stuck && !hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         try {
           runtime.wait();
@@ -385,7 +385,7 @@ TEST_CASE("ranks with different versions of NCCL do not begin") {
 TEST_CASE("GPUs verify as thread ranks over TCP through pinned memory") {
   if (!tests::has_gpu(cuda_devices())) return;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.additive) continue;  // replays know no stages
+    if (row.additive) continue;  // GPUs run no stages
     for (const std::string topology : {"ps", "ring", "allreduce", "allgather"}) {
       if (topology == "allreduce" && !can_be_summed(std::string(row.name))) continue;
       const Case made = make(topology, 3, 2, std::string(row.name), {1, 33, 1000003});
@@ -428,7 +428,7 @@ TEST_CASE("a GPU's computation of every class is the host's") {
       wrong = std::max(wrong, std::abs(expected[at] - found[at]));
     }
     REQUIRE(most > 0);
-    // TF32, in which cuBLAS multiplies, has 10 bits; sums of 192 products keep most of them.
+    // cuBLAS multiplies in TF32, with 10 fraction bits; sums of 192 products keep most of them.
     CHECK(wrong <= 4e-3F * most);
   }
 }

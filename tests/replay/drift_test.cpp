@@ -16,14 +16,14 @@ using Catch::Matchers::Contains;
 namespace {
 
 constexpr costs::Probes kThen = {.copy = 10e9, .codec = 5e9, .transport = 1e9};
-/// Explains movements of up to 2 · 0.1, a factor of 1.221.
+/// Spread that explains movements of up to 2 · 0.1, a factor of 1.221.
 constexpr costs::Spread kSpread = {.host = 0.1, .links = 0.05};
 
 costs::Probes times(double factor) {
   return {.copy = kThen.copy * factor, .codec = kThen.codec, .transport = kThen.transport};
 }
 
-/// Watches work that the test knows to be probed as the list says, before and after each time.
+/// Calls replay::watch() with scripted probes: `copies` has the factor of every copy probe.
 struct Scripted {
   explicit Scripted(std::vector<double> factors) : copies(std::move(factors)) {}
   std::vector<double> copies;
@@ -58,7 +58,7 @@ TEST_CASE("drift beyond the spread is described with its remedy") {
         "the machine is not as it was when profiled (copying 1.7 times as fast, the transport 0.5 "
         "times as fast): profile it again");
   CHECK(describe({}, kSpread).empty());
-  // Short probes vary by 10 % by themselves, however narrow the spread.
+  // Short probes vary by 10 % anyway, even if the spread is narrower.
   CHECK_FALSE(is_beyond(Drift{.copy = 1.1, .codec = {}, .transport = {}}, costs::Spread{}));
   CHECK(is_beyond(Drift{.copy = 1.11, .codec = {}, .transport = {}}, costs::Spread{}));
 }
@@ -123,7 +123,7 @@ TEST_CASE("a profile as fast as now has its host costs scaled, and links where t
   CHECK(apart.merge(1000) == Approx(1e-6));
   CHECK(apart.link.core_s_per_byte == Approx(1.25e-9));
   CHECK(apart.link.core_s_per_message == Approx(7.5e-6));
-  CHECK(apart.link.bandwidth == 1e9);  // a cable is not slower because the host is
+  CHECK(apart.link.bandwidth == 1e9);  // a slow host does not slow a cable
   CHECK(apart.all_reduce.at(2) == curve);
 
   profile.shared_host = true;

@@ -1,4 +1,4 @@
-// What a process that replays again and again keeps: nothing.
+// Tests that a process that replays many times keeps neither memory nor descriptors.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,12 +19,12 @@ using namespace hipress::runtime;
 namespace {
 
 constexpr int kReplays = 10'000;
-/// Until then the allocator has its arenas, and threads their stacks.
+/// Number of replays after which the allocator has its arenas, and threads have their stacks.
 constexpr int kWarmup = 1'000;
-/// What memory may differ by after that: less than 256 bytes per replay.
+/// Tolerated growth of memory after that: less than 256 bytes per replay.
 constexpr std::int64_t kTolerance_bytes = 2 << 20;
 
-/// What a process holds.
+/// Resources that a process holds.
 struct Holdings {
   std::int64_t resident_bytes = 0;
   std::ptrdiff_t descriptors = 0;
@@ -70,7 +70,7 @@ TEST_CASE("10000 iterations of one replay leave memory and descriptors as they w
   std::atomic<int> calls = 0;
   const auto progress = [&](int, int iteration) {
     if (iteration != kWarmup && iteration != kReplays - 1) return;
-    // Of the two ranks, the second to begin.
+    // Measure when the second of the two ranks begins.
     if (++calls % 2 == 0) (iteration == kWarmup ? before : after) = Holdings::now();
   };
   const ReplayResult result =

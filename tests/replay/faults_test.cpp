@@ -1,8 +1,7 @@
-// Replays over wires that go wrong, in every way that tests/transport/faulty_wire.hpp knows, at
-// places drawn from a seed. Whatever happens, the job ends: either every rank verifies, or every
-// rank ends within its timeout with an error that names a rank that is to blame, and what it was
-// doing. Only the last words of a job can be lost to some and not to others: who has them all has
-// verified data that is right everywhere.
+// Tests replays with all faults of tests/transport/faulty_wire.hpp, at places drawn from a seed.
+// The job must always end. Either every rank verifies, or every rank ends within its timeout with
+// an error that names a rank at fault and says what it was doing. Both may happen in one job only
+// if its last messages are lost: then some ranks receive all of them and verify, and others fail.
 
 #include <fmt/format.h>
 
@@ -36,18 +35,18 @@ using transport::test::Site;
 
 namespace {
 
-/// Far longer than anything takes here, also under a sanitizer on a busy machine.
+/// Timeout that is far longer than anything takes here, even under a sanitizer on a busy machine.
 constexpr double kGenerousTimeout_s = 120;
-/// Timeout of schedules in which a rank falls silent. Half of it is the limit for silence, which is
-/// longer than a busy machine silences any other rank.
+/// Timeout of schedules in which a rank falls silent. The limit for silence is half of it, longer
+/// than a busy machine silences any other rank.
 constexpr double kSilentTimeout_s = 16;
-/// What a schedule may take beyond its timeout: it takes milliseconds, but many of them share a
-/// machine, which may be busy besides.
+/// Time that a schedule may take beyond its timeout. It needs milliseconds, but several schedules
+/// share a machine that may be busy.
 constexpr double kMargin_s = 60;
-/// Schedules under way at a time; they mostly sleep.
+/// Number of schedules that run at a time; they mostly sleep.
 constexpr int kWorkers = 8;
 constexpr int kIterations = 2;
-/// Of an iteration, and before the first: of the common clock, or of all-reduces too.
+/// Number of all_gather calls in an iteration, and before it by the common clock or all-reduces.
 constexpr std::uint64_t kGathers = 5, kFirstGathers = 1;
 
 /// One fault, and the rank whose puts it hits.
@@ -63,14 +62,14 @@ struct Wound {
   }
 };
 
-/// A job and what goes wrong in it.
+/// A job and its faults.
 struct Schedule {
   std::uint64_t seed = 0;
   std::string transport, topology, algorithm;
   std::uint32_t nodes = 2;
   std::int32_t partitions = 1;
   double timeout_s = kGenerousTimeout_s;
-  bool on_device = false;  ///< a fake one
+  bool on_device = false;  ///< on a fake device
   Case job;
   std::vector<Wound> wounds;
 };
@@ -104,7 +103,7 @@ std::uint64_t messages_from(const casync::TaskGraph& graph, int rank) {
   return messages;
 }
 
-/// Somewhere in the job: mostly among the messages.
+/// Draws a place in the job, mostly among the messages.
 Site draw_site(Draws& draws, const Schedule& schedule, int rank) {
   const std::uint64_t peers = schedule.nodes - 1;
   const std::uint64_t messages = kIterations * messages_from(schedule.job.graph, rank);
@@ -135,7 +134,7 @@ Schedule make_schedule(std::uint64_t seed) {
   const int first = static_cast<int>(draws.below(made.nodes));
   for (std::uint64_t i = 0; i < wounds; ++i) {
     const int rank = (first + static_cast<int>(i)) % static_cast<int>(made.nodes);
-    // Every fault has its turn.
+    // The first fault follows from the seed, so consecutive seeds try all faults.
     const std::uint64_t number = i == 0 ? seed : draws.next();
     const FaultRow& fault = transport::test::faults()[number % transport::test::faults().size()];
     made.wounds.push_back({&fault, rank, draw_site(draws, made, rank), draws.next()});
@@ -143,7 +142,7 @@ Schedule make_schedule(std::uint64_t seed) {
   }
   made.on_device = draws.below(3) == 0;
   if (made.on_device && made.algorithm != "raw") {
-    made.job.plan.plan.algorithms.front().name = made.algorithm;  // as the device looks it up
+    made.job.plan.plan.algorithms.front().name = made.algorithm;  // devices look this up
   }
   return made;
 }
@@ -168,7 +167,7 @@ struct End {
   enum class Kind { kVerified, kLost, kWrongData, kOther } kind = Kind::kOther;
   int culprit = -1;
   std::string text;
-  int begun = 0;  ///< iterations
+  int begun = 0;  ///< number of iterations begun
 };
 
 std::unique_ptr<transport::Wire> make_wire(const Schedule& schedule,
@@ -233,7 +232,7 @@ std::vector<End> run(const Schedule& schedule) {
   return ends;
 }
 
-/// What is to be seen when the wounds are as they turned out.
+/// Compares the ranks' ends with those that the faults allow.
 class Judgement {
  public:
   Judgement(const Schedule& schedule, const std::vector<End>& ends,
@@ -244,12 +243,12 @@ class Judgement {
       culprits_.push_back(wound.rank);
       names_.push_back(wound.fault->name);
       fatal_ = fatal_ || (wound.fault->fatal && wound.before_last_words());
-      // A raw value with another sign changes the mean.
+      // A raw value with the wrong sign changes the mean.
       fatal_ = fatal_ || (wound.fault->name == "forge" && schedule.algorithm == "raw");
     }
   }
 
-  /// What is wrong with it; empty if nothing is.
+  /// Description of what is wrong; empty if nothing is.
   std::string complaint() const {
     std::string text;
     const bool all_verified = std::ranges::all_of(ends_, verified);
@@ -292,14 +291,14 @@ class Judgement {
       return "does not name the culprit in words";
     }
     if (!tells_place(rank, end.text)) return "says neither task nor phase";
-    // A rank that is cut off hears no more from the others, and blames whom it likes; a rank that
-    // cannot decode what was forged takes the blame.
+    // A rank that is cut off hears nothing from the others, and may blame any of them. A rank that
+    // cannot decode a forged message is blamed itself.
     const bool cut_off = has("cut") && std::ranges::count(culprits_, rank) > 0;
     const bool known = std::ranges::count(culprits_, end.culprit) > 0;
     return known || cut_off || has("forge") ? "" : "names an innocent rank";
   }
 
-  /// A task that waits for the culprit, or what the rank was doing.
+  /// True if the text names a task that waits for the culprit, or says what the rank was doing.
   static bool tells_place(int rank, const std::string& text) {
     return text.find("'Recv g") != std::string::npos ||
            text.find("'AllReduce g") != std::string::npos ||
@@ -319,16 +318,16 @@ class Judgement {
   const Schedule& schedule_;
   const std::vector<End>& ends_;
   const std::chrono::duration<double> took_;
-  std::vector<int> culprits_;            ///< ranks that are to blame, and
-  std::vector<std::string_view> names_;  ///< for what
+  std::vector<int> culprits_;            ///< ranks at fault
+  std::vector<std::string_view> names_;  ///< and their faults
   bool fatal_ = false;
 };
 
-/// What came of many schedules.
+/// Results of many schedules.
 struct Tally {
   std::string complaints;
   int verified = 0, failed = 0;
-  std::map<std::string_view, int> struck;  ///< by fault
+  std::map<std::string_view, int> struck;  ///< number of times, by fault
 };
 
 /// Runs the schedules `first` … `first + count` − 1, several at a time. A schedule that hangs ends
@@ -353,7 +352,7 @@ class Runner {
     while (next_ < end_) {
       const Schedule schedule = make_schedule(next_++);
       const auto begin = Clock::now();
-      // So late that those that end at all have ended, and been complained of.
+      // Any schedule that ends at all has ended by then, if only as one that took too long.
       const std::chrono::duration<double> hangs_after(2 * (schedule.timeout_s + kMargin_s));
       running_[schedule.seed] = begin + std::chrono::duration_cast<Clock::duration>(hangs_after);
       lock.unlock();
@@ -395,7 +394,7 @@ class Runner {
   std::uint64_t next_;
   const std::uint64_t end_;
   int idle_ = 0;
-  std::map<std::uint64_t, Clock::time_point> running_;  ///< by seed: when it must have ended
+  std::map<std::uint64_t, Clock::time_point> running_;  ///< by seed: latest time of its end
   Tally tally_;
 };
 
@@ -405,7 +404,7 @@ void require_schedules(std::uint64_t first, std::uint64_t count) {
   for (const auto& [name, times] : tally.struck) struck += fmt::format(", {} {}", name, times);
   INFO(tally.verified << " verified, " << tally.failed << " failed" << struck);
   CHECK(tally.complaints == "");
-  // The schedules test something: all faults happened, and there were both ends.
+  // All faults must have happened, and some jobs must have verified and some failed.
   CHECK(tally.struck.size() == transport::test::faults().size());
   CHECK(tally.verified > 0);
   CHECK(tally.failed > 0);

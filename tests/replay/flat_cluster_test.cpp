@@ -7,7 +7,7 @@ using namespace hipress::replay;
 
 namespace {
 
-/// Four nodes, two on a host, joined by NVLink; hosts in racks of one.
+/// Four nodes, two per host, which NVLink joins. Every host is in a rack of its own.
 costs::Cluster hierarchical() {
   costs::Cluster cluster;
   cluster.nodes = 4;

@@ -1,4 +1,4 @@
-// Gradients that are read from files, and means that are written to them.
+// Tests gradients that are read from files, and means that are written to files.
 
 #include "replay/gradient_files.hpp"
 
@@ -44,7 +44,7 @@ Values read(const std::string& folder, std::uint32_t rank, std::uint32_t gradien
   return values;
 }
 
-/// Element i of a gradient on a rank: small whole numbers, whose sums are exact.
+/// Elements of a gradient on a rank: small whole numbers, whose sums are exact.
 Values counted(std::uint32_t rank, std::uint32_t gradient, std::int64_t elements) {
   Values values;
   for (std::int64_t i = 0; i < elements; ++i) {
@@ -53,7 +53,7 @@ Values counted(std::uint32_t rank, std::uint32_t gradient, std::int64_t elements
   return values;
 }
 
-/// Writes the same kind of values for every rank and gradient of a case.
+/// Writes the values that `make` returns for every rank and gradient of a case; returns the folder.
 template <class Make>
 std::string write_all(const TemporaryFolder& folder, const Case& made, const Make& make) {
   const std::string path = folder.path("in");
@@ -65,7 +65,7 @@ std::string write_all(const TemporaryFolder& folder, const Case& made, const Mak
   return path;
 }
 
-/// Replays twice from the files in `in`, and returns where the means are.
+/// Replays two iterations with the gradients in `in`; returns the folder of the means.
 std::string means_of(const TemporaryFolder& folder, const Case& made, const std::string& in,
                      const std::string& transport = "memory") {
   const GradientFiles gradients(in, made.model, made.graph.nodes);
@@ -81,21 +81,21 @@ std::string means_of(const TemporaryFolder& folder, const Case& made, const std:
 
 float nan_with(std::uint32_t payload) { return std::bit_cast<float>(0x7fc00000u | payload); }
 
-/// What made-up gradients never hold, in the vector part of a loop and in its tail.
+/// Values that generated gradients never have, for the vector part of a loop and for its tail.
 Values awkward(std::uint32_t rank, std::uint32_t gradient, std::int64_t elements) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::array<float, 12> kinds{
-      rank == 1 ? nan_with(1) : 1.0f,  // one rank's
-      nan_with(rank + 2),              // every rank's, each another
+      rank == 1 ? nan_with(1) : 1.0f,  // NaN on one rank
+      nan_with(rank + 2),              // a different NaN on every rank
       rank == 0 ? kInfinity : 2.0f,
       rank % 2 == 0 ? kInfinity : -kInfinity,
       3e38f,                           // the sum overflows
-      rank % 2 == 0 ? 3e38f : -3e38f,  // it may, by its order
+      rank % 2 == 0 ? 3e38f : -3e38f,  // it may, depending on the order
       -0.0f,
-      1e-45f * static_cast<float>(rank + 1),  // subnormal, and its quotient too
+      1e-45f * static_cast<float>(rank + 1),  // subnormal, as is its quotient
       1e-38f,
       70000.0f,  // beyond fp16
-      1e-7f,     // subnormal there
+      1e-7f,     // subnormal in fp16
       static_cast<float>(rank) - 1.5f};
   Values values;
   for (std::int64_t i = 0; i < elements; ++i) {
@@ -156,7 +156,7 @@ TEST_CASE("NaNs, infinities, overflow and subnormal numbers verify") {
         const std::string out = means_of(folder, made, write_all(folder, made, awkward), transport);
         const Values got = read(out, 2, 2);
         REQUIRE(got.size() == 9001);
-        // Element i is of kind (i + 2) mod 12: NaN stays NaN, in all forms.
+        // Element i is kinds[(i + 2) % 12]: elements 10 and 11 have a NaN, which all forms keep.
         CHECK(std::isnan(got[10]));
         CHECK(std::isnan(got[11]));
       }
@@ -252,7 +252,7 @@ TEST_CASE("a folder of means is made, or taken if it holds no file") {
   const std::string out = folder.path("a/b/out");
   prepare_means(out, 0, 3);
   CHECK(fs::is_directory(fs::path(out) / "rank2"));
-  prepare_means(out, 1, 1);  // as another rank does meanwhile
+  prepare_means(out, 1, 1);  // as another rank does at the same time
   SECTION("a file of another run") {
     write(out, 7, 0, {1.0f});
     CHECK_THAT(complaint([&] { prepare_means(out, 0, 1); }),

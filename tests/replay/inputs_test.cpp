@@ -23,7 +23,7 @@ constexpr InputKey kKey{.seed = 1, .iteration = 2, .node = 3, .gradient = 4};
 
 TEST_CASE("inputs are uniform from -1 to below 1") {
   // 1e6 draws: the mean's standard deviation is sqrt(1/3)/1000 = 5.8e-4, the mean square's is
-  // sqrt(4/45)/1000 = 3e-4 around 1/3. Five of them are allowed.
+  // sqrt(4/45)/1000 = 3e-4 around 1/3. Deviations of five standard deviations are allowed.
   constexpr std::size_t kCount = 1000000;
   double sum = 0, squares = 0;
   for (const float x : inputs(kKey, 0, kCount)) {
@@ -58,7 +58,7 @@ TEST_CASE("every part of the key matters") {
 }
 
 TEST_CASE("a digest notices one wrong bit anywhere, and what stands where") {
-  // 37 values: two stripes of 16 and a tail.
+  // 37 values are two stripes of 16 and a tail.
   std::vector<float> values = inputs(kKey, 0, 37);
   const std::uint64_t before = digest(values);
   for (float& value : values) {

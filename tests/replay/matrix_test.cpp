@@ -1,6 +1,6 @@
-// Every combination that the issue of a first version asks for: N = 1 … 5 ranks, K from 1 to 2N,
-// all topologies, raw and all codecs that each carries, gradients of 1, 3, 31, 32, 33 and 1000003
-// elements, and no gradients at all.
+// Tests every combination of N = 1 … 5 ranks, K from 1 to 2N, all topologies, and raw gradients or
+// any codec that the topology carries. Gradients have 1, 3, 31, 32, 33 and 1000003 elements. Models
+// without gradients are tested, too.
 
 #include <catch2/catch.hpp>
 
@@ -19,12 +19,12 @@ const std::vector<std::string> kTopologies{"ps", "ring", "allreduce"};
 std::vector<std::string> forms() {
   std::vector<std::string> names{"raw"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (!row.additive) names.emplace_back(row.name);  // those need shapes: stages_test.cpp
+    if (!row.additive) names.emplace_back(row.name);  // additive ones need shapes: stages_test.cpp
   }
   return names;
 }
 
-/// Two iterations, since the second one meets the residuals of the first.
+/// Two iterations, because the second one uses the residuals of the first.
 ReplayOptions two_iterations() { return {.warmup = 1, .iterations = 1, .progress = {}}; }
 
 void verify_all(const std::string& transport, std::uint32_t nodes, std::int32_t partitions) {
@@ -76,7 +76,7 @@ TEST_CASE("a model without gradients is replayed by any number of ranks", "[slow
   }
 }
 
-// Over TCP each N, each topology and each codec occurs, with K below, at and above N.
+// Over TCP, every N, every topology and every codec occurs, with K below, at and above N.
 TEST_CASE("over TCP, ranks verify for all topologies, all codecs and sizes", "[slow]") {
   verify_all("tcp", 1, 1);
   verify_all("tcp", 2, 4);

@@ -1,5 +1,5 @@
-// Bulk groups, batches, all-reduces and no pipelining, each with each: whatever a plan may ask for,
-// every rank ends with the right values.
+// Tests all combinations of bulk groups, batches, all-reduces of raw gradients, and no pipelining:
+// every rank must end with the right values.
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -17,9 +17,9 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Small ones that a group can hold, a large one among them, and lengths of all remainders mod 32.
+/// Small gradients, which fit into a group, and large ones, with several remainders mod 32.
 const std::vector<std::int64_t> kSizes{33, 1, 20000, 64, 5000, 31, 100, 3};
-constexpr std::int64_t kGroupBelow = 1024 * 4;  // bytes: all but two of them
+constexpr std::int64_t kGroupBelow = 1024 * 4;  // bytes; all gradients but two are smaller
 
 struct Features {
   std::string topology;
@@ -71,14 +71,14 @@ std::vector<Features> all_features() {
   return all;
 }
 
-/// Two iterations, since the second one meets the residuals of the first and dirty padding.
+/// Two iterations: the second one uses residuals of the first, and meets padding that is not zero.
 ReplayOptions two_iterations() { return {.warmup = 1, .iterations = 1, .progress = {}}; }
 
 bool verifies(const std::string& transport, const Case& made) {
   return replay_threads(transport, made.model, made.plan, made.graph, two_iterations()).verified;
 }
 
-/// A number as an all-reduce of that form carries it.
+/// Bytes of a number in the form in which an all-reduce carries it.
 std::vector<std::byte> carried(const std::string& form, float value) {
   std::vector<std::byte> bytes(sizeof value);
   if (form == "raw") {
@@ -136,8 +136,8 @@ class WrongLibrary : public transport::Endpoint {
   std::size_t element_;
 };
 
-/// The messages of three ranks that all-reduce one gradient, whose library is wrong at an element
-/// on one rank, or on all (-1), by so much in the measured iteration and before.
+/// Error messages of three ranks that all-reduce one gradient. In every iteration, the library adds
+/// `wrong_by` to one element on `wrong_rank`, or on all ranks (-1).
 std::string messages_of_a_wrong_library(std::int64_t elements, int wrong_rank,
                                         std::size_t wrong_element, const std::string& form = "raw",
                                         float wrong_by = 1e-3f) {
@@ -176,7 +176,7 @@ TEST_CASE("bulk, batch, all-reduce and no pipelining verify on one to five ranks
 }
 
 TEST_CASE("a wrong value in a bulk group is reported with its own gradient's name") {
-  // 10 + 150 elements and 32 zeros, two slices of 96: element 20 of the first is g1's tenth.
+  // 10 + 150 elements and 32 zeros make two slices. Element 20 of the first is g1's element 10.
   Case made{.model = make_model({10, 150}), .plan = {}, .graph = {}};
   made.plan = make_plan(made.model, "ring", 2, 1, codec_or_raw("fp16"));
   made.plan.plan.bulk.threshold_bytes = 1000;
@@ -199,8 +199,8 @@ TEST_CASE("a library's sum that is wrong, or not the same everywhere, does not v
 }
 
 TEST_CASE("a library's sum in half precision that is off by more than rounding does not verify") {
-  // Three nodes: of values up to 1, roundings make at most (1 + 2^-11)^3 - 1 = 0.0015 in fp16, and
-  // (1 + 2^-8)^3 - 1 = 0.012 in bf16.
+  // With three nodes and values up to 1, rounding changes the mean by at most (1 + 2^-11)^3 - 1 =
+  // 0.0015 in fp16, and (1 + 2^-8)^3 - 1 = 0.012 in bf16.
   const std::vector<std::pair<std::string, float>> beyond{{"fp16", 0.0035f}, {"bf16", 0.03f}};
   for (const auto& [form, error] : beyond) {
     CAPTURE(form);
@@ -216,7 +216,7 @@ TEST_CASE("a library's sum in half precision that is off by more than rounding d
 }
 
 TEST_CASE("a library's sum that is wrong in a later stretch of a large gradient does not verify") {
-  // Two stretches of 2^20 elements and one of 100, each checked by another rank.
+  // Two stretches have 2^20 elements and one has 100. Each is checked by a different rank.
   constexpr std::int64_t kElements = (2 << 20) + 100;
   for (const std::size_t element : {(std::size_t{1} << 20) + 20000, std::size_t{2 << 20} + 99}) {
     CHECK_THAT(

@@ -1,4 +1,4 @@
-"""hipress-exec as users start it: alone, as processes of a launcher, with a rank that dies, with bad requests.
+"""Tests hipress-exec as users start it: alone, as processes of a launcher, with a rank that dies, and with invalid requests.
 
 Usage: process_test.py HIPRESS_EXEC
 """
@@ -17,23 +17,23 @@ import unittest
 
 EXEC = sys.argv.pop(1)
 PROFILES = pathlib.Path(__file__).resolve().parents[2] / "profiler/profiles"
-LAUNCHERS = {  # the variables of rank r of n
+LAUNCHERS = {  # environment variables of rank r of n
     "torchrun": lambda r, n: {"RANK": r, "WORLD_SIZE": n, "LOCAL_RANK": r},
     "slurm": lambda r, n: {"SLURM_JOB_ID": 7, "SLURM_PROCID": r, "SLURM_STEP_NUM_TASKS": n, "SLURM_LOCALID": r},
     "openmpi": lambda r, n: {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_SIZE": n, "OMPI_COMM_WORLD_LOCAL_RANK": r},
 }
-#: What a rank may take beyond its timeout before it is too late: it takes milliseconds, but machines are busy.
+#: Time that a rank may take beyond its timeout. It needs milliseconds, but machines may be busy.
 MARGIN_S = 30
 GRADIENTS = "a,100003\nb,31\nc,4096\n"
 
 
 def fp32(value):
-    """The value rounded to fp32."""
+    """Rounds a value to fp32."""
     return struct.unpack("<f", struct.pack("<f", value))[0]
 
 
 class Onebit:
-    """An encoder of onebit with error feedback; returns what its message decodes to."""
+    """A onebit encoder with error feedback. Its code() returns the values that the message decodes to."""
 
     def __init__(self, elements):
         self.residual = [0.0] * elements
@@ -48,7 +48,7 @@ class Onebit:
 
 
 def wait_for(stream, text):
-    """Returns when a line has come that has the text in it."""
+    """Waits for a line that contains the text."""
     for line in stream:
         if text in line:
             return
@@ -83,7 +83,8 @@ class Exec(unittest.TestCase):
         return [self.start_rank(rank, ranks, "torchrun", *more, **job) for rank in range(ranks)]
 
     def require_failed(self, ranks, timeout_s, said):
-        """All of them, by number, end within the time with an error that matches, and call nothing verified."""
+        """Requires that all ranks ({number: process}) end within the time with an error that matches `said`, and do not report
+        "verified"."""
         end = time.monotonic() + timeout_s + MARGIN_S
         for number, rank in ranks.items():
             out, err = rank.communicate(timeout=max(0.1, end - time.monotonic()))
@@ -115,7 +116,7 @@ class Exec(unittest.TestCase):
         self.assertIsNone(report["relative_error"])
 
     def write_gradients(self, name, ranks):
-        """A folder with these values: per rank, per gradient."""
+        """Writes a folder of gradients from a list of values per rank and gradient. Returns its path."""
         for rank, gradients in enumerate(ranks):
             folder = pathlib.Path(self.path(name), f"rank{rank}")
             folder.mkdir(parents=True)
@@ -124,13 +125,13 @@ class Exec(unittest.TestCase):
         return self.path(name)
 
     def read_means(self, name):
-        """By file name: the values."""
+        """Reads a folder of means: {file name: values}."""
         root = pathlib.Path(self.path(name))
         contents = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
         return {file: list(struct.unpack(f"<{len(content) // 4}f", content)) for file, content in contents.items()}
 
     def average(self, model, plan, *more, nodes=2, topology="ps"):
-        """The means that threads write of the gradients in "in"."""
+        """Averages the gradients in "in" with ranks as threads. Returns the means as read_means() does."""
         command = [EXEC, "--input", model, "--plan", plan, "--topology", topology, "--nnodes", str(nodes), *more,
                    "--gradients", self.path("in"), "--means", self.path("out")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -138,7 +139,7 @@ class Exec(unittest.TestCase):
         self.assertIn("verified: yes", done.stdout)
         means = self.read_means("out")
         for path in pathlib.Path(self.path("out")).rglob("*.f32"):
-            path.unlink()  # what is left are folders, which the next run takes
+            path.unlink()  # leaves the folders, which the next run accepts
         return means
 
     def test_given_gradients_are_averaged(self):
@@ -152,7 +153,7 @@ class Exec(unittest.TestCase):
             self.assertTrue(means[f"rank{rank}/1.f32"][0] != means[f"rank{rank}/1.f32"][0])
 
     def test_encoders_keep_their_state_over_the_iterations(self):
-        # Parameter server 0. All sums of these values are exact in fp32, so their order does not matter.
+        # Rank 0 is the parameter server. All sums of these values are exact in fp32, so their order does not matter.
         own = [[-1.0, 2.25, 2.5, -1.5, -2.25, -0.25, 0.75, -1.0], [-0.25, 1.25, 1.5, -0.75, -1.5, -0.75, 1.25, 0.0]]
         worker, server = Onebit(8), Onebit(8)
         expected = []
@@ -202,7 +203,7 @@ class Exec(unittest.TestCase):
         self.refused([*command, "--means", given], "in: holds rank", "give a new or an empty folder")
         self.refused([*command, "--means", model], "one.txt")
         self.refused([*command, "--means", ""], "--means")
-        # What is refused for another reason makes no folder.
+        # A request that is refused for another reason makes no folder.
         self.refused([*command, "--reprobe", "--means", self.path("new")], "--reprobe")
         self.assertFalse(os.path.exists(self.path("new")))
 
@@ -232,7 +233,7 @@ class Exec(unittest.TestCase):
         self.refused([*command, "--nnodes", "3"], "2 nodes, not 3", "--nnodes 2")
 
     def test_more_threads_than_the_soft_limit_of_descriptors_has_room_for(self):
-        # 12 ranks have 2 * 11 connections each: 264 sockets, and some to connect and to send with.
+        # 12 ranks have 2 * 11 connections each: 264 sockets, and some more descriptors to connect and to send with.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
         def run(soft, hard):
@@ -247,8 +248,8 @@ class Exec(unittest.TestCase):
         self.assertRegex(done.stderr, r"12 ranks in one process need 300 open files .* \(ulimit -n\)")
 
     def test_wherever_threads_or_memory_end_the_rank_and_a_remedy_are_named(self):
-        # Of n times 64 MiB of address space, with stacks of 64 MiB, somewhat fewer than n threads can be started: one
-        # more each time, so that every thread is the first to fail once.
+        # With stacks of 64 MiB, an address space of n * 64 MiB has room for somewhat fewer than n threads. It grows by one stack
+        # each time, so every thread is once the first to fail.
         stack = 64 << 20
         _, most = resource.getrlimit(resource.RLIMIT_STACK)
 
@@ -272,8 +273,8 @@ class Exec(unittest.TestCase):
         self.assertEqual(ended[0], 1)
 
     def test_more_memory_than_there_is_is_refused_with_the_figure(self):
-        # A gradient of 2 * 10^12 elements, 8 TB on each rank. In a ring of N, N - 1 of its N partitions are received
-        # to be added, one by one.
+        # A gradient of 2 * 10^12 elements takes 8 TB on each rank. In a ring of N ranks, each rank also receives N - 1 of its N
+        # partitions into buffers, to add them.
         model = self.write("vast.txt", "a,2000000000000\n")
         self.refused(self.command(model=model, plan="none"), "4 ranks in one process need about 56TB of memory",
                      "32TB for gradients", "are available: start fewer ranks (--nnodes)")
@@ -281,11 +282,11 @@ class Exec(unittest.TestCase):
         self.require_refused(rank, "this rank needs about 12TB")
 
     def test_a_rank_without_descriptors_names_itself(self):
-        # 4 ranks: more than a process has that may open 70, of which 64 are kept for other things.
+        # A process that may open 70 files keeps 64 of them for other uses. The rest is too little for connections to 3 other ranks.
         self.assertIn("rank 1 needs", self.ends_alone(1, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (70, 70))))
 
     def ends_alone(self, number, limit):
-        """What a rank says that ends before the others come."""
+        """Returns the error message of a rank that ends before the others come."""
         variables = {**os.environ, "RANK": str(number), "WORLD_SIZE": "4", "LOCAL_RANK": str(number)}
         done = subprocess.run(self.command("--rendezvous", "file://" + self.folder.name), env=variables,
                               capture_output=True, text=True, check=False, preexec_fn=limit)
@@ -301,7 +302,7 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(done.stdout)
         measured = report["measured_iteration_s"]["median"]
-        # (predicted - measured) / measured, to the digits of the report.
+        # The error is (predicted - measured) / measured, to the digits of the report.
         self.assertAlmostEqual(report["relative_error"],
                                (report["predicted_iteration_s"] - measured) / measured, places=9)
         with open(trace, encoding="utf-8") as file:
@@ -311,7 +312,7 @@ class Exec(unittest.TestCase):
         self.assertIn("measured node 3", text)
 
     def probed_profile(self, bandwidth, name="probed.yaml"):
-        """A shipped profile whose probes are said to have reached so much."""
+        """Writes a shipped profile with probes of this bandwidth. Returns its path."""
         with open(PROFILES / "sosp21.yaml", encoding="utf-8") as file:
             text = file.read().rstrip().removesuffix("...")
         probes = "".join(f"  {name}: {bandwidth}\n" for name in ("copy", "codec", "transport"))
@@ -338,7 +339,7 @@ class Exec(unittest.TestCase):
         self.assertRegex(printed, r"within its 10–90 % interval \S+ … \S+: (yes|no)\n")
 
     def test_an_interval_wider_than_a_factor_of_3_holds_nothing(self):
-        # Of a time that is all communication, p90/p10 is at least exp(2 · 1.28 · σ): 3.6 for σ = 0.5.
+        # For a time that is all communication, p90/p10 is at least exp(2 · 1.28 · σ): 3.6 for σ = 0.5.
         text = (PROFILES / "sosp21.yaml").read_text(encoding="utf-8").rstrip().removesuffix("...")
         wide = self.write("wide.yaml", f"{text}spread: {{host: 1, links: 1, compute: 0, model: 1, iterations: 0}}\n...\n")
         report = self.report("--profile", wide)
@@ -349,7 +350,7 @@ class Exec(unittest.TestCase):
         self.assertRegex(printed, r"within its 10–90 % interval \S+ … \S+: too uncertain\n")
 
     def test_a_machine_faster_than_its_profile_says_so(self):
-        # Nothing copies as slowly as 1 kB/s.
+        # No machine copies as slowly as 1 kB/s.
         slow = self.probed_profile("1kB/s")
         report = self.report("--profile", slow, "--again", "0", "--reprobe")
         self.assertIs(report["drifted"], True)
@@ -357,7 +358,7 @@ class Exec(unittest.TestCase):
         for ratio in report["drift"].values():
             self.assertGreater(ratio, 1000)
         self.assertRegex(report["notes"][0], r"^the machine is not as it was when profiled \(copying \S+ times as fast.*\): profile it again$")
-        # Codecs are free then, links are as before.
+        # With the costs of the actual speed, codecs are almost free, and links are as before.
         self.assertTrue(0 < report["reprobed_iteration_s"] < report["predicted_iteration_s"], report)
         printed = subprocess.run(self.command("--profile", slow, "--again", "0", "--reprobe"), capture_output=True, text=True,
                                  check=False).stdout
@@ -404,17 +405,17 @@ class Exec(unittest.TestCase):
     def test_survivors_of_a_killed_rank_name_it_and_fail(self):
         timeout_s = 60
         ranks = self.start_ranks(4, "--iterations", "1000000", "--verbose", "--timeout", str(timeout_s))
-        wait_for(ranks[2].stderr, "iteration 3")  # it is in the middle of it
+        wait_for(ranks[2].stderr, "iteration 3")  # rank 2 has begun iteration 3
         ranks[2].send_signal(signal.SIGKILL)
-        # What was lost is a task's message, or what ranks tell each other around an iteration. A connection that
-        # closes is noticed at once: the timeout must not matter.
+        # The others wait for a task's message, or for a message that ranks exchange between iterations. A closed connection is
+        # noticed at once, whatever the timeout.
         self.require_failed({rank: ranks[rank] for rank in (0, 1, 3)}, 0,
                             r"rank 2 closed the connection.*(waits for 'Recv |iteration \d+)")
         ranks[2].communicate()
         self.assertEqual(ranks[2].returncode, -signal.SIGKILL)
 
     def test_survivors_of_a_stopped_rank_whose_links_are_full_name_it_and_the_task(self):
-        # Rank 2 is stopped before the gradient is ready; 32 MB to and from it then fill every buffer. Its silence tells
+        # Rank 2 is stopped before the gradient is ready. Then 32 MB to and from it fill every buffer, and only its silence shows
         # that it is dead.
         model = self.write("late.yaml", "name: late\ngradients:\n"
                            "- {name: early, elements: 64, ready: 0ms}\n"
@@ -459,7 +460,7 @@ class Exec(unittest.TestCase):
         self.assertIn("measured node 2", text)
 
     def test_ranks_of_another_version_are_refused(self):
-        # Rank 1 dies after it has left its card, which is then made one of another version.
+        # Rank 1 dies after it has left its card. Then the test changes the version in the card.
         rank = self.start_rank(1, 2, "torchrun")
         card = self.wait_for_card()
         rank.kill()

@@ -17,7 +17,7 @@ TEST_CASE("a replay's meter is read as an iteration starts and once it has ended
   const ReplayResult metered =
       replay_threads("memory", made.model, made.plan, made.graph,
                      {.warmup = 2, .iterations = 3, .progress = {}, .meter = meter});
-  // Both ranks' readings together.
+  // Each of the two ranks contributes 0.5.
   CHECK(metered.metered == std::vector<double>{1, 1, 1});
 
   const ReplayResult without = replay_threads("memory", made.model, made.plan, made.graph,

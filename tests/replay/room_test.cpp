@@ -23,11 +23,12 @@ Room room(const Case& made, std::uint32_t ranks, bool verify) {
 }  // namespace
 
 TEST_CASE("the room that ranks need is that of values, messages, states and connections") {
-  // Four ranks, one partition each of 4000 elements; the server of a partition has its own values.
+  // Four ranks have 4000 elements each, and every rank is the server of one partition. A server
+  // already has its own values.
   const Case raw = make_case("ps", 4, 4, "raw", {4000});
   const Room of_raw = room(raw, 4, false);
   CHECK(of_raw.gradients == 4 * 4000 * 4);
-  // Every server merges what 3 others send it: 3 messages of 1000 values.
+  // Every server merges 3 messages of 1000 values from the other ranks.
   CHECK(of_raw.messages == 4 * 3 * 1000 * 4);
   CHECK(of_raw.states == 0);
   constexpr std::int64_t kRings = 2 * transport::kRingBytes;
@@ -38,13 +39,13 @@ TEST_CASE("the room that ranks need is that of values, messages, states and conn
   CHECK(of_one.connections == 3 * kRings);
   CHECK(of_one.all() < of_raw.all());
 
-  // onebit keeps a residual for each element of a worker's gradient, and for each that a server
-  // codes; stores keep whole gradients for either.
+  // onebit keeps residuals of the elements that a rank encodes as a worker, and of those that it
+  // encodes as a server. For either role, the store keeps a whole gradient.
   const Case coded = make_case("ps", 4, 4, "onebit", {4000});
   const Room of_coded = room(coded, 4, false);
   CHECK(of_coded.states == 4 * 2 * 4000 * 4);
   CHECK(of_coded.messages < of_raw.messages);
-  // The reference holds a partition of each node, and each rank another one.
+  // Each rank's reference holds one partition of all nodes, a different one on each rank.
   const Room checked = room(coded, 4, true);
   CHECK(checked.gradients == of_coded.gradients + 4 * 1000 * 4 * 4);
   CHECK(checked.states > of_coded.states);

@@ -7,13 +7,13 @@ using namespace hipress::replay;
 
 namespace {
 
-/// A record that says which iteration it is of.
+/// Makes a record that identifies its iteration by its end time.
 RecordedRun record_of(std::size_t iteration) {
   const std::chrono::nanoseconds end(iteration);
   return {.tasks = {{std::chrono::nanoseconds(0), end}}};
 }
 
-/// The iteration that stands for the median of these times, where `most` are kept.
+/// Iteration that stands for the median of `times` if `most` records are kept.
 std::size_t found(const std::vector<double>& times, std::size_t most) {
   RunSample sample(most);
   for (std::size_t i = 0; i < times.size(); ++i) sample.add(record_of(i));
@@ -31,8 +31,8 @@ TEST_CASE("where all iterations are kept, the median one is found") {
 }
 
 TEST_CASE("where few are kept, one near the median is found, also if times drift") {
-  // Times are 0 .. 9999 in some order. Of 200 kept at random, none lies within 400 places of the
-  // median with probability (1 - 0.08)^200 = 6e-8.
+  // The times are 0 … 9999 in some order. The probability that none of 200 random ones lies within
+  // 400 places of the median is (1 - 0.08)^200 = 6e-8.
   std::vector<double> rising, falling, alternating;
   for (int i = 0; i < 10000; ++i) {
     rising.push_back(i);

@@ -1,5 +1,5 @@
-// Schedules of several steps: every rank computes a period by a timer, and ends with the right
-// values.
+// Tests schedules whose computation waits for communication: local updates over several steps, and
+// shards. Every rank computes by a timer, and must end with the right values.
 
 #include <catch2/catch.hpp>
 #include <limits>
@@ -18,7 +18,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Six layers, the last ready first, in steps of 3 ms.
+/// Case with six layers, of which the last is ready first, in steps of 3 ms.
 Case scheduled(const std::string& schedule, const std::string& topology, const std::string& form,
                std::uint32_t nodes) {
   Case made{.model = make_model({33, 1, 2000, 64, 500, 31}), .plan = {}, .graph = {}};
@@ -29,14 +29,14 @@ Case scheduled(const std::string& schedule, const std::string& topology, const s
   }
   made.plan =
       make_plan(made.model, topology, nodes, static_cast<std::int32_t>(nodes), codec_or_raw(form));
-  if (form != "raw") made.plan.plan.algorithms.front().name = form;  // as devices look it up
+  if (form != "raw") made.plan.plan.algorithms.front().name = form;  // devices look this up
   made.plan.plan.schedule = casync::Schedule::parse(schedule);
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
   casync::check(made.graph);
   return made;
 }
 
-/// The same six gradients in three layers, whose shards are messages.
+/// Case with the same six gradients in three layers, whose shards are messages.
 Case sharded(const std::string& schedule, const std::string& shards_by, const std::string& gathered,
              const std::string& reduced, std::uint32_t nodes, std::uint32_t within = 1) {
   Case made = scheduled("ddp", "ps", reduced, nodes);
@@ -64,7 +64,7 @@ ReplayResult run(const Case& made, const std::string& transport = "memory") {
   return replay_threads(transport, made.model, made.plan, made.graph, options);
 }
 
-/// The same on devices, whose messages go through the host, or over NCCL.
+/// As run(), on devices, with messages over NCCL or, if `nccl` is null, through the host.
 ReplayResult run_on_devices(const Case& made, transport::NcclLibrary* nccl,
                             const FakeDeviceOptions& device = {}) {
   ReplayOptions options{.warmup = 1, .iterations = 2, .progress = {}, .timeline = true};
@@ -77,7 +77,7 @@ ReplayResult run_on_devices(const Case& made, transport::NcclLibrary* nccl,
   return replay_threads("memory", made.model, made.plan, made.graph, options);
 }
 
-/// On devices both ways, which send what ranks on CPUs do.
+/// Runs the case on devices with both transports, which must send as many bytes as ranks on CPUs.
 void verify_on_devices(const Case& made) {
   static unsigned seed = 0;
   const std::vector<std::int64_t> sent = run(made).bytes_sent;
@@ -91,7 +91,7 @@ void verify_on_devices(const Case& made) {
   CHECK(nccl.aborted == 0);
 }
 
-/// No computation begins before what it waits for on its node has ended.
+/// Requires that computation begins after the communication on its node that it waits for.
 void require_order(const Case& made, const traces::Timeline& times) {
   for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
     for (const casync::TaskId next : successors(made.graph, id)) {
@@ -156,7 +156,7 @@ TEST_CASE("a period computes all its steps, and means come before the forward th
 }
 
 TEST_CASE("the bits of a period are those of one step's synchronisation") {
-  // Each fragment is averaged once, as in a step of ddp.
+  // In a period, each fragment is averaged once, as in a step of ddp.
   const Case ddp = scheduled("ddp", "ring", "onebit", 3);
   const Case local = scheduled("local(steps=6, fragments=3, overlap=1)", "ring", "onebit", 3);
   CHECK(run(ddp).bytes_sent == run(local).bytes_sent);
@@ -186,7 +186,7 @@ TEST_CASE("a step in shards sends what ZeRO-3 does, and computes what was gather
   std::int64_t sent = 0, elements = 0;
   for (const std::int64_t bytes : result.bytes_sent) sent += bytes;
   for (const models::Gradient& gradient : made.model.gradients) elements += gradient.elements;
-  CHECK(sent == 3 * 4 * elements * 3);  // three times the fp32 parameters to each of three others
+  CHECK(sent == 3 * 4 * elements * 3);  // 3 times, the fp32 parameters travel to 3 other ranks
   require_order(made, result.timeline);
 }
 
@@ -208,18 +208,19 @@ TEST_CASE("groups that have all shards each end with one mean") {
 }
 
 TEST_CASE("a step of groups sends what HSDP does") {
-  // Of M bytes each of N = 4 sends in its pair M/2 a gather, twice, and M/2 of the reduction; of
-  // its shard, M/2, it sends a half to the other pair, and a half back.
+  // Each of N = 4 ranks sends M/2 bytes within its pair in each of two gathers and in the
+  // reduction, where M is the size of the parameters. To average its shard of M/2 bytes with the
+  // other pair, it sends half of it twice.
   const Case made = sharded("hsdp(shard=2)", "ring", "raw", "raw", 4);
   std::int64_t sent = 0, elements = 0;
   for (const std::int64_t bytes : run(made).bytes_sent) sent += bytes;
   for (const models::Gradient& gradient : made.model.gradients) elements += gradient.elements;
-  // All four together; what rounding shards to 32 elements shifts between them cancels out.
+  // The sum over all ranks is exact: rounding shards to 32 elements only shifts bytes between them.
   CHECK(sent == 4 * 4 * elements * 3 / 2 + 4 * 4 * elements / 2);
 }
 
 TEST_CASE("a mean that groups do not share does not verify") {
-  // Rank 2 takes over wrongly what the other pair sends it: the first 32 elements of a layer.
+  // Rank 2 wrongly decodes the first 32 elements of a layer, which the other pair sends it.
   const Case made = sharded("hsdp(shard=2)", "direct", "raw", "fp16", 4);
   const auto errors = run_ranks(4, [&](transport::Endpoint& endpoint) {
     plans::ResolvedPlan plan = made.plan;

@@ -1,5 +1,5 @@
-// Who is named when nothing moves any more: on every rank the one that holds up all others, though
-// it is alive, and though most ranks wait for somebody who is waiting, too.
+// Tests the culprit of a stall. Every rank must name the rank that holds up all others, although it
+// is alive, and although most ranks wait for a rank that is itself waiting.
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -21,7 +21,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// What a codec does before its work.
+/// Functions that a codec calls before its work.
 struct Hooks {
   std::function<void()> before_encode = [] {};
   std::function<void()> before_decode = [] {};
@@ -49,7 +49,7 @@ class HookedCodec : public kernels::Codec {
   Hooks hooks_;
 };
 
-/// Something that happens once, or again.
+/// Event that threads wait for. Once it has come, all waits return at once.
 class Moment {
  public:
   void comes() {
@@ -62,11 +62,11 @@ class Moment {
   std::atomic<bool> come_ = false;
 };
 
-/// Three ranks and a gradient that rank 0 serves: it adds up its own slice, rank 2's and rank 1's,
-/// while its workers wait for the mean.
+/// Case with three ranks and one gradient, whose server is rank 0. It adds up its own slice, rank
+/// 2's and rank 1's, while the workers wait for the mean.
 Case make() {
   Case made = make_case("ps", 3, 1, "fp16", {64});
-  made.plan.plan.algorithms.front().name = "fp16";  // as devices look it up
+  made.plan.plan.algorithms.front().name = "fp16";  // devices look this up
   return made;
 }
 
@@ -75,12 +75,12 @@ enum class Hardware : std::uint8_t { kHost, kDevice };
 
 struct Scene {
   std::string transport;
-  Where where;  ///< rank 1 is stuck until the others have ended
+  Where where;  ///< place where rank 1 is stuck until the others have ended
   Hardware hardware;
-  int impatient;  ///< the one rank whose timeout passes
+  int impatient;  ///< rank whose timeout passes first
 };
 
-/// Every other timeout than the one that is to pass is longer than any machine is busy.
+/// Timeouts of the impatient rank and of the others; theirs is longer than any machine is busy.
 constexpr double kPatient_s = 600, kImpatient_s = 0.5;
 
 class StuckJob {
@@ -116,7 +116,7 @@ class StuckJob {
     endpoint.all_gather("all have begun");
     runtime->start(Clock::now());
     if (rank != 1 || scene_.where != Where::kBackward) runtime->gradient_ready(0, Clock::now());
-    // The timeout of the one that is impatient begins when its rank is as it will stay.
+    // The timeout of the impatient rank must not begin before that rank can make no more progress.
     if (rank == 0 && scene_.impatient == 0) slice_of_two_.wait();
     if (rank == 1 && scene_.impatient == 1 && scene_.where == Where::kEncode) stuck_.wait();
     runtime->wait();
@@ -155,12 +155,12 @@ class StuckJob {
   Moment others_ended_, slice_of_two_, stuck_;
 };
 
-/// Asks one rank of a graph why nothing happens when these tasks are undone.
+/// Diagnoses a stall on one rank of a graph.
 class Asked {
  public:
   Asked(const Case& made, std::uint32_t rank) : program_(made.graph, made.model, made.plan, rank) {}
 
-  /// The local index of the task of this kind, and gradient, that comes from the peer, if any does.
+  /// Local index of the task with this kind, gradient and, if given, peer.
   std::uint32_t find(Kind kind, std::uint32_t gradient, std::optional<std::uint32_t> peer = {}) {
     const auto tasks = program_.tasks();
     for (std::uint32_t index = 0; index < tasks.size(); ++index) {
@@ -194,7 +194,7 @@ TEST_CASE("a rank that is alive but stuck is named on every rank, whoever says s
   const std::string transport = GENERATE(as<std::string>(), "memory", "gloo", "tcp");
   const Where where = GENERATE(Where::kEncode, Where::kBackward);
   const Hardware hardware = GENERATE(Hardware::kHost, Hardware::kDevice);
-  const int impatient = GENERATE(0, 1);  // the server, which waits for it; or itself
+  const int impatient = GENERATE(0, 1);  // the server, which waits for rank 1, or rank 1 itself
   CAPTURE(transport, where == Where::kEncode, hardware == Hardware::kDevice, impatient);
   const auto errors =
       StuckJob(
@@ -213,17 +213,18 @@ TEST_CASE("a rank that is alive but stuck is named on every rank, whoever says s
 
 TEST_CASE(
     "a rank blames itself before others, and whose message waits for nobody's before others") {
-  const Case made = make_case("ps", 3, 1, "fp16", {64, 64});  // served by rank 0, and by rank 1
+  const Case made = make_case("ps", 3, 1, "fp16", {64, 64});  // the servers are ranks 0 and 1
   Asked zero(made, 0), one(made, 1), two(made, 2);
 
-  // A server that misses a slice; a worker that misses the mean, which may wait for any slice.
+  // A server blames the sender of a missing slice. A worker that lacks the mean blames the server,
+  // but is unsure, as the server may wait for any slice.
   require_stall(zero.stall({zero.find(Kind::kRecv, 0, 1)}), 1, Blame::kSender, 0,
                 "waits for 'Recv");
   require_stall(two.stall({two.find(Kind::kRecv, 0, 0)}), 0, Blame::kUnsure, 2, "waits for 'Recv");
-  // Of both kinds of messages it is the slice, though the mean comes first in the graph.
+  // If both are missing, the slice's sender is blamed, although the mean is first in the graph.
   require_stall(one.stall({one.find(Kind::kRecv, 0, 0), one.find(Kind::kRecv, 1, 2)}), 2,
                 Blame::kSender, 1, "'Recv g1[0] on node 1 from node 2'");
-  // What it misses of others, too, does not matter to a rank that is stuck.
+  // A rank that is stuck blames itself, even if it also lacks messages.
   const std::uint32_t mean = two.find(Kind::kRecv, 0, 0);
   require_stall(two.stall({two.find(Kind::kBackward, 1), mean}), 2, Blame::kSelf, 2,
                 "'Backward g1");

@@ -1,5 +1,5 @@
-"""Strangers who connect to the ports of hipress-exec's ranks, at every stage of a job: the job verifies all the same, no
-rank aborts, none is blamed, and what the ranks keep of the strangers is bounded.
+"""Tests hipress-exec with strangers that connect to the ports of its ranks at every stage of a job. The job must still verify. No
+rank may abort or be blamed, and strangers may take only a bounded number of descriptors and bytes.
 
 Usage: strangers_test.py HIPRESS_EXEC
 """
@@ -18,22 +18,23 @@ import time
 import unittest
 
 EXEC = sys.argv.pop(1)
-#: Open files that a process of ranks may have: far fewer than there are strangers.
+#: Number of files that a process of ranks may open: far fewer than there are strangers.
 DESCRIPTORS = 256
 CROWD = 500
-#: Far longer than anything here takes.
+#: Timeout that is far longer than anything here takes.
 PATIENCE_S = 120
-#: What the connecting end of a greeting sends. A true claim holds for one greeting only: greeting_test.cpp.
+#: Length of the claim, which the connecting end of a greeting sends. A valid claim holds for one greeting only: see
+#: greeting_test.cpp.
 CLAIM_BYTES = 84
-LISTENING = "0A"  # in /proc/net/tcp
+LISTENING = "0A"  # state of listening sockets in /proc/net/tcp
 
 
 def gloo_preamble(opcode, offset, length, roffset):
-    """What a connection of gloo's begins with."""
+    """Returns the first bytes of a gloo connection."""
     return struct.pack("<QQQQQQ", 48, opcode, 0, offset % 2**64, length, roffset % 2**64)
 
 
-#: What strangers send.
+#: Bytes that strangers send.
 GREETINGS = {
     "nothing": b"",
     "eight zero bytes": bytes(8),
@@ -48,7 +49,7 @@ GREETINGS = {
 
 
 def ports_of(pid):
-    """The ports at which a process listens."""
+    """Returns the ports at which a process listens."""
     with contextlib.suppress(OSError):
         sockets = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
         with open(f"/proc/{pid}/net/tcp", encoding="ascii") as table:
@@ -58,7 +59,7 @@ def ports_of(pid):
 
 
 class Crowd(contextlib.ExitStack):
-    """Strangers, who stay until the end of the scope, or until too many have come after them."""
+    """Strangers, which stay connected until the end of the scope, or until MOST others have come after them."""
 
     MOST = 600
 
@@ -68,7 +69,7 @@ class Crowd(contextlib.ExitStack):
         self.callback(lambda: [stranger.close() for stranger in self.strangers])
 
     def connect(self, port):
-        """Begins to connect, and waits for nobody: where a queue is full, or nobody listens any more, it fails."""
+        """Begins to connect, without waiting. The connection fails if a queue is full or no process listens any more."""
         stranger = socket.socket()
         stranger.setblocking(False)
         stranger.connect_ex(("127.0.0.1", port))
@@ -78,7 +79,7 @@ class Crowd(contextlib.ExitStack):
         return stranger
 
     def attack(self, port):
-        """Every greeting, and a reset."""
+        """Sends every greeting, each on a new connection, and resets one more connection."""
         for greeting in GREETINGS.values():
             stranger = self.connect(port)
             with contextlib.suppress(OSError):
@@ -108,7 +109,7 @@ class Strangers(unittest.TestCase):
         self.folder.cleanup()
 
     def start(self, rank=None, ranks=4, topology="RING", iterations=2):
-        """A rank of `ranks`, or without a number all of them as threads, with few descriptors."""
+        """Starts one rank of `ranks` or, if `rank` is None, all of them as threads, with few descriptors."""
         command = [EXEC, "--input", self.model, "--plan", "none" if topology == "ALLREDUCE" else "all", "--topology",
                    topology, "--nnodes", str(ranks), "--iterations", str(iterations), "--timeout", str(PATIENCE_S)]
         environment = dict(os.environ)
@@ -122,7 +123,7 @@ class Strangers(unittest.TestCase):
         return process
 
     def wait_for_ports(self, processes):
-        """The ports of ranks that wait for others to come."""
+        """Waits until all these ranks listen, and returns their ports."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             ports = [ports_of(process.pid) for process in processes]

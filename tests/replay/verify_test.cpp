@@ -24,7 +24,7 @@ std::vector<float> inputs_of(std::uint32_t node, std::size_t elements) {
   return values;
 }
 
-/// The whole result of a gradient on a node, as the reference has it.
+/// Whole result of a gradient on a node, computed by the reference.
 std::vector<float> reference_result(const Case& made, std::uint32_t node) {
   Reference reference(made.graph, made.model, made.plan, {.seed = 1});
   std::vector<float> all;
@@ -36,7 +36,7 @@ std::vector<float> reference_result(const Case& made, std::uint32_t node) {
   return all;
 }
 
-/// The messages of all ranks of a replay in which rank `bad` decodes one element wrongly.
+/// Error messages of all ranks of a replay in which rank `bad` decodes one element wrongly.
 std::vector<std::string> replay_with_a_bad_rank(int nodes, int bad,
                                                 const std::vector<std::int64_t>& sizes,
                                                 std::int64_t wrong_size,
@@ -56,7 +56,7 @@ std::vector<std::string> replay_with_a_bad_rank(int nodes, int bad,
 }  // namespace
 
 TEST_CASE("the reference of a raw ps gradient is the sum in the stated order, divided by N") {
-  // ps, N = 3, K = 1, g0: server 0 adds the slices of nodes 2 and 1 to its own, in this order.
+  // In ps with N = 3 and K = 1, server 0 adds the slices of node 2 and then of node 1 to its own.
   const Case made = make_case("ps", 3, 1, "raw", {100});
   const auto a = inputs_of(0, 100), b = inputs_of(1, 100), c = inputs_of(2, 100);
   std::vector<float> expected(100);
@@ -65,8 +65,8 @@ TEST_CASE("the reference of a raw ps gradient is the sum in the stated order, di
 }
 
 TEST_CASE("the reference of a raw ring gradient is the sum in the stated order, divided by N") {
-  // ring, N = 3, K = 2 of 64 elements: partition 0 goes 0 -> 1 -> 2, partition 1 goes 1 -> 2 -> 0;
-  // every node adds what arrives to its own.
+  // In a ring with N = 3 and K = 2, partition 0 goes 0 -> 1 -> 2, and partition 1 goes 1 -> 2 -> 0.
+  // Every node adds the partition that arrives to its own.
   const Case made = make_case("ring", 3, 2, "raw", {64});
   const auto a = inputs_of(0, 64), b = inputs_of(1, 64), c = inputs_of(2, 64);
   std::vector<float> expected(64);
@@ -76,8 +76,8 @@ TEST_CASE("the reference of a raw ring gradient is the sum in the stated order, 
 }
 
 TEST_CASE("the reference of an all-reduce in half precision divides, casts and sums in halves") {
-  // 20000 elements are two whole blocks of 8192 and a rest. Sums of two halves are made in fp32,
-  // which has twice their digits and two more, and rounded to halves: as if rounded once.
+  // 20000 elements are two whole blocks of 8192 and a remainder. Sums are computed in fp32 and then
+  // rounded to half precision. As fp32 has more than twice the digits, this is as if rounded once.
   for (const std::string form : {"fp16", "bf16"}) {
     CAPTURE(form);
     const Case made = make_case("allreduce", 3, 1, form, {20000});
@@ -98,7 +98,7 @@ TEST_CASE("the reference of an all-reduce in half precision divides, casts and s
 }
 
 TEST_CASE("raw partitions are run in blocks, to the same result") {
-  // 20000 elements are two whole blocks of 8192 and a rest.
+  // 20000 elements are two whole blocks of 8192 and a remainder.
   const Case made = make_case("ps", 2, 1, "raw", {20000});
   const auto a = inputs_of(0, 20000), b = inputs_of(1, 20000);
   std::vector<float> expected(20000);
@@ -112,8 +112,8 @@ TEST_CASE("a partition without tasks keeps its input") {
 }
 
 TEST_CASE("references are shared out so that no rank has much more than the others") {
-  // 96 elements in K = 3 and 64 in K = 1: partitions of 32, 32, 32 and 64; the largest first to
-  // rank 0, then 32 to rank 1, 32 to rank 1, and the last to either, here the first.
+  // The partitions have 32, 32, 32 (96 elements, K = 3) and 64 elements (K = 1). The largest goes
+  // to rank 0 and two of 32 go to rank 1. The last one then fits either, and goes to rank 0.
   const models::Model model = make_model({96, 64});
   plans::ResolvedPlan plan = make_plan(model, "ps", 2, 3, nullptr);
   plan.plan.decisions[1].partitions = 1;
@@ -131,7 +131,7 @@ TEST_CASE("a large gradient without codecs is shared by all ranks, one with a co
   };
   for (const std::string topology : {"ps", "allreduce"}) {
     CAPTURE(topology);
-    // Partitions 0 of 7 elements, and 1 of three stretches of 2^20 and one of 5.
+    // Partition 0 has 7 elements. Partition 1 has three stretches of 2^20 elements and one of 5.
     const std::vector<Stretch> stretches = cut_of(topology, "raw");
     REQUIRE(stretches.size() == 5);
     CHECK(stretches[0].partition == 0);
@@ -146,11 +146,11 @@ TEST_CASE("a large gradient without codecs is shared by all ranks, one with a co
   }
   CHECK(cut_of("ps", "onebit").size() == 2);
   CHECK(cut_of("ps", "fp16").size() == 2);
-  CHECK(cut_of("allreduce", "fp16").size() == 5);  // whose casts are no more than rounding
+  CHECK(cut_of("allreduce", "fp16").size() == 5);  // cut, because its casts only round
 }
 
 TEST_CASE("a wrong element is reported with its gradient, node and place, by every rank") {
-  // Only g1 has 5000 elements. The reference of the largest gradient is rank 0's. Element 4500 lies
+  // Only g1 has 5000 elements. As the largest gradient, it is checked by rank 0. Element 4500 lies
   // in the second block of the search.
   const std::string where = "gradient 'g1', node 2, element 4500: got ";
   for (const std::string& message : replay_with_a_bad_rank(3, 2, {10, 5000, 40}, 5000, 4500)) {
@@ -160,7 +160,7 @@ TEST_CASE("a wrong element is reported with its gradient, node and place, by eve
 }
 
 TEST_CASE("a rank that makes a wrong reference is noticed too") {
-  // Rank 0 makes g1's reference, as wrong as its own result, so that the others' are what differs.
+  // Rank 0 computes g1's reference, as wrong as its own result, so the other ranks' results differ.
   for (const std::string& message : replay_with_a_bad_rank(3, 0, {10, 5000, 40}, 5000, 17)) {
     CHECK_THAT(message, Contains("gradient 'g1', node 1, element 17: got "));
   }
@@ -173,8 +173,7 @@ TEST_CASE("a codec that is wrong on every rank alike verifies: it is what the gr
 }
 
 TEST_CASE("raw means beyond the bound of fp32 summation are reported") {
-  // The last Merge is left out of the division by N, on all ranks: they agree, and so does the
-  // reference.
+  // On all ranks, the last Merge does not divide by N. All ranks and the reference agree.
   Case made = make_case("ps", 2, 1, "raw", {10, 20});
   for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
     casync::Task& task = made.graph[id];

@@ -1,4 +1,4 @@
-"""A headless Chromium that is told what to do through a pipe (the DevTools protocol): nothing to install beside it."""
+"""Controls a headless Chromium through a pipe (the DevTools protocol). Needs no package besides Chromium."""
 
 import json
 import os
@@ -7,18 +7,18 @@ import subprocess
 import tempfile
 from typing import Any, Dict, List, Optional
 
-#: How long any answer may take.
+#: Longest time that an answer may take.
 PATIENCE_S = 60
 
 
 def find() -> Optional[str]:
-    """The program; None if there is none."""
+    """Path of the program; None if it is not installed."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Browser:
-    """One process, and one page at a time. `errors` has what the page's console complained of, `requested` the addresses that it
-    asked for."""
+    """A process of Chromium that has one page open at a time. `errors` are the errors and warnings of the page's console,
+    `requested` the addresses that the page requested."""
 
     def __init__(self, program: str) -> None:
         self._profile = tempfile.TemporaryDirectory(prefix="hipress_chromium_", ignore_cleanup_errors=True)
@@ -66,7 +66,7 @@ class Browser:
         return json.loads(text)
 
     def call(self, method: str, **parameters: Any) -> Dict[str, Any]:
-        """Calls a method of the protocol, of the page if there is one."""
+        """Calls a method of the protocol, on the page if one is open."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -94,7 +94,7 @@ class Browser:
         self._events.append(event)
 
     def open(self, address: str, width: int, height: int) -> None:
-        """Opens a page in a window of that size, and waits until it is there."""
+        """Opens a page in a window of that size, and waits until it is loaded."""
         self._session = None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -108,18 +108,18 @@ class Browser:
             self._note(self._receive())
 
     def run(self, script: str) -> Any:
-        """The value of a JavaScript expression in the page."""
+        """Evaluates a JavaScript expression in the page and returns its value."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """mouseMoved, mousePressed, mouseReleased or mouseWheel at a point of the window."""
+        """Sends mouseMoved, mousePressed, mouseReleased or mouseWheel at a point of the window."""
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def screenshot(self, full: bool = False) -> bytes:
-        """A PNG of the window, or of the whole page."""
+        """Returns a PNG of the window, or of the whole page."""
         import base64
 
         return base64.b64decode(self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)["data"])

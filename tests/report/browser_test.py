@@ -1,5 +1,7 @@
-"""Opens reports in a headless Chromium: nothing is complained of or fetched, numbers are those of --json, and the timeline finds,
-zooms and explains. browser_test.py [-v] HIPRESS_PLAN HIPRESS_SIM"""
+"""Tests of reports in a headless Chromium: pages cause no errors and fetch nothing, their numbers are those of --json, and the
+timeline finds, zooms and explains.
+
+Usage: browser_test.py [-v] HIPRESS_PLAN HIPRESS_SIM"""
 
 import json
 import pathlib
@@ -13,7 +15,7 @@ import browser
 PLAN, SIM = "", ""
 DESKTOP, PHONE = (1280, 900), (390, 844)
 EVIL = "</script><img src=x onerror=document.title='evil'>"
-#: Units of the page's numbers.
+#: Units of numbers on the page.
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "%": 1e-2, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1, "×": 1} | {
     f"{prefix}bit/s": times / 8 for prefix, times in (("", 1), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))}
 
@@ -28,13 +30,13 @@ def numbers_in(value) -> set:
 
 
 def read_number(text: str) -> float:
-    """What a number of the page says: "155.8 ms", "12.0 %", "1 234 gradients"."""
+    """Reads a number from the page: "155.8 ms", "12.0 %", "1 234 gradients"."""
     number, _, unit = text.replace("\u202f", "").replace("\u00a0", " ").partition(" ")
     return float(number) * UNITS.get(unit, 1)
 
 
 class Report(unittest.TestCase):
-    """One report of 399 gradients on 16 nodes, and what is looked at in it."""
+    """Tests of one report, for 399 gradients on 16 nodes."""
 
     @classmethod
     def setUpClass(cls):
@@ -63,14 +65,14 @@ class Report(unittest.TestCase):
         return self.browser
 
     def axis(self) -> list:
-        """The times below the timeline's top edge."""
+        """Returns the times along the timeline's upper edge."""
         return self.browser.run("[...document.querySelectorAll('#timeline svg text.quiet')].map(text => text.textContent).slice(0, 8)")
 
     def test_nothing_is_complained_of_or_fetched(self):
         for window in (DESKTOP, PHONE):
             with self.subTest(window=window):
                 page = self.open(window)
-                page.screenshot()  # which waits until something is painted
+                page.screenshot()  # waits until something is painted
                 paint = page.run("performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)[0]")
                 print(f"{window[0]} pixels: first contentful paint after {paint} ms, {self.size} bytes")
                 self.assertEqual(page.errors, [])
@@ -102,7 +104,7 @@ class Report(unittest.TestCase):
         for value in [value for value, _ in shown] + drawn:
             self.assertIn(float(value), known)
         for value, text in shown:
-            # Four digits, or a tenth of a per cent.
+            # Texts have four digits, percentages one decimal place.
             self.assertAlmostEqual(read_number(text), float(value), delta=max(6e-4 * abs(float(value)), 5.1e-4), msg=text) \
                 if "%" in text else self.assertAlmostEqual(read_number(text), float(value), delta=6e-4 * abs(float(value)), msg=text)
 
@@ -113,7 +115,7 @@ class Report(unittest.TestCase):
                 self.assertGreater(page.run(f"document.getElementById('{name}').children.length"), 1)
         self.assertIn(str(self.said["compressed"]), page.run("document.querySelector('#plan p').textContent"))
         self.assertIn("probability", page.run("document.querySelector('.answer').textContent"))
-        # A picture says in words what it shows.
+        # Every picture has a description in words.
         self.assertEqual(page.run("[...document.querySelectorAll('svg')].filter(one => !one.getAttribute('aria-label')).length"), 0)
 
     def test_a_gradient_is_found_and_zoomed_to(self):
@@ -143,7 +145,7 @@ class Report(unittest.TestCase):
         self.assertRegex(page.run("document.getElementById('tip').textContent"), r"Backward encoder\.layer.* to .*:")
         page.mouse("mouseMoved", 3, 3)
         self.assertTrue(page.run("document.getElementById('tip').hidden"))
-        # By keyboard.
+        # The keyboard does the same.
         page.run("(() => { const svg = document.querySelector('#timeline svg'); svg.focus(); "
                  "for (const key of ['ArrowDown', 'ArrowDown', 'n']) svg.dispatchEvent(new KeyboardEvent('keydown', {key})); })()")
         self.assertRegex(page.run("document.querySelector('#timeline [role=status]').textContent"), r"[A-Z].* to .*: ")
@@ -179,7 +181,7 @@ class Report(unittest.TestCase):
 
 
 class Learning(unittest.TestCase):
-    """A report of a plan that was made with a pilot."""
+    """Tests of a report for a plan that was made with a pilot."""
 
     def test_losses_and_errors_are_drawn(self):
         with tempfile.TemporaryDirectory() as name:
@@ -207,7 +209,7 @@ class Learning(unittest.TestCase):
         times = [pace["to_loss_s"] for pace in said["paces"] if pace["plan"] in ("this plan", "ddp", "ddp_fp16")]
         self.assertEqual(len(times), 3)
         self.assertEqual(set(times) - set(map(float, drawn)), set())
-        # The 40 largest of 50, under two algorithms.
+        # Errors of the 40 largest of 50 gradients are drawn, for two algorithms.
         self.assertEqual([drawn.count("0.25"), drawn.count("0.0002")], [40, 40])
         self.assertIn("of 40 of 50 gradients, the largest", words)
         self.assertNotIn("layer9.weight", words)

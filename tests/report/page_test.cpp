@@ -11,7 +11,7 @@ using report::answer_sentence;
 
 namespace {
 
-/// What the page's script reads.
+/// Data that the page's script reads.
 Document data_of(const std::string& page) {
   const std::string open = R"(<script type="application/json" id="data">)";
   const std::size_t begin = page.find(open) + open.size();
@@ -41,17 +41,17 @@ TEST_CASE("a page has its data, whatever names are in it") {
   const Document read = data_of(page);
   CHECK(*read.find("name")->text() == evil);
   CHECK(read.find("number")->number() == 0.17640550809299999);
-  // The page's own two scripts, and no other.
+  // Only the page's own two scripts.
   CHECK(count(page, "<script") == 2);
   CHECK(count(page, "</script>") == 2);
-  // Title, heading, answer and details: the word in braces is the user's, and stays.
+  // The user's text has "{{style}}", which stays as it is in title, heading, answer and details.
   CHECK(count(page, "{{style}}") == 1 + 4);
 }
 
 TEST_CASE("a page fetches nothing") {
   const std::string page = report::page({"t", "a", "d"}, Document::object());
   CHECK(count(page, "default-src 'none'") == 1);
-  // The name of a vocabulary is no address, and is all that looks like one.
+  // Only the name of the SVG vocabulary looks like an address. It is not fetched.
   CHECK(count(page, "://") == count(page, "http://www.w3.org/2000/svg"));
   for (const char* const what : {"src=", "@import", "url(", "type=\"module\"", "<link"}) {
     INFO(what);
@@ -76,7 +76,7 @@ TEST_CASE("names are written as what differs from the name before") {
       report::front_coded({"layer.1.weight", "layer.1.bias", "other", "other", ""});
   CHECK(coded.print() ==
         R"({"shared":[0,8,0,5,0],"rest":["layer.1.weight","bias","other","",""]})");
-  // What JavaScript counts are no bytes, so only ASCII is shared: here "a".
+  // JavaScript does not count bytes, so only ASCII is shared: here "a".
   CHECK(report::front_coded({"aéb", "aéc"}).print() == R"({"shared":[0,1],"rest":["aéb","éc"]})");
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("the answer is one sentence with its probability") {
                    {"advice_probability", 0.97},
                    {"predicted_iteration_s", 0.08},
                    {"best_uncompressed_s", 0.1}};
-  // 1 − 0.08 / 0.1 = 20 %.
+  // The saving is 1 − 0.08 / 0.1 = 20 %.
   CHECK(
       answer_sentence(plan) ==
       "Compress: an iteration takes 80ms instead of 100ms, 20.0 % less; compression is faster with "
@@ -140,7 +140,7 @@ TEST_CASE("texts are cut to the room that there is, and say by how much") {
   const report::TextRoom room = {.bytes = 5, .texts = 3};
   CHECK(report::cut_text("12345", room) == "12345");
   CHECK(report::cut_text("1234567", room) == "12345… (and 2 bytes more)");
-  CHECK(report::cut_text("1234ä", room) == "1234… (and 2 bytes more)");  // no half of a letter
+  CHECK(report::cut_text("1234ä", room) == "1234… (and 2 bytes more)");  // letters stay whole
   const Document few = {{"list", Document::list({"a", "b", "c"})}, {"at", 3.5}};
   CHECK(report::cut(few, room).print() == few.print());
   const Document many = {{"a long name", Document::list({"1", "2", "3", "4", "5"})},
@@ -149,6 +149,6 @@ TEST_CASE("texts are cut to the room that there is, and say by how much") {
   CHECK(report::cut(many, room).print() ==
         R"json({"a lon… (and 6 bytes more)":["1","2","3","… and 2 more"],)json"
         R"json("at":[1,2,3,4,5],"in":{"text":"01234… (and 5 bytes more)"}})json");
-  // One more than there is room for takes the place of "… and 1 more".
+  // A single text too many is kept: it takes the place of "… and 1 more".
   CHECK(report::cut(Document::list({"1", "2", "3", "4"}), room).items()->size() == 4);
 }

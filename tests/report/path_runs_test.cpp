@@ -34,7 +34,7 @@ TEST_CASE("a critical path is computation, and then a gradient") {
 
 TEST_CASE("what nothing is done in is the wire's, and lengths add up to the path's") {
   const casync::TaskGraph graph = traces::one_message();
-  // The message is under way for another 300 ns before it arrives.
+  // The message arrives 300 ns after its Send has ended.
   const auto late = traces::timeline("late", {{0, 0},
                                               {0, 2'000'000},
                                               {2'000'000, 2'500'000},

@@ -16,7 +16,7 @@ using report::Span;
 
 namespace {
 
-/// Tasks with their times on a graph of two nodes, without edges: spans do not look at these.
+/// Tasks with their times, on two nodes. The graph has no edges, which do not matter to spans.
 class Tasks {
  public:
   void add(Task task, std::int64_t start, std::int64_t end) {
@@ -44,7 +44,7 @@ std::vector<std::string> names(const NodeTimeline& timeline) {
   return all;
 }
 
-/// No two spans of a row at the same time.
+/// True if the spans of a row do not overlap.
 bool rows_are_free(const Lane& lane) {
   std::vector<Picoseconds> free_at(lane.rows);
   for (const Span& span : lane.spans) {
@@ -107,7 +107,7 @@ TEST_CASE("what there is no room for is merged, and nothing of it is lost") {
   constexpr int kTasks = 3000, kGradients = 300;
   Tasks tasks;
   for (int i = 0; i < kTasks; ++i) {
-    // One message of each gradient in turn, with a gap behind it: none touch.
+    // The gradients' messages take turns, with a gap after each, so no spans touch.
     tasks.add(send(static_cast<std::uint32_t>(i % kGradients), 7), 10 * i, 10 * i + 9);
   }
   SECTION("within a gradient, over gaps") {

@@ -15,14 +15,13 @@ namespace {
 using casync::kRaw;
 using Catch::Matchers::Contains;
 
-/// The request that says this.
 SimulateRequest request_of(const io::Document& said) {
   SimulateRequest made;
   read(said, fields(made));
   return made;
 }
 
-/// The sentences about one scenario, whose plan is the request's.
+/// Sentences about a scenario. Its plan must be the request's.
 std::vector<std::string> warnings(const Scenario& scenario, const SimulateRequest& request) {
   const casync::TaskGraph graph = casync::expand(scenario.model, scenario.plan);
   return without_effect(request, scenario, graph, simulate(scenario, graph, Timelines::kRecorded));
@@ -33,7 +32,7 @@ TEST_CASE("an algorithm that nothing is compressed with is named") {
   const Scenario raw = test_scenario(test_model({3200}), "ps", 2, kRaw, 1);
   REQUIRE(warnings(raw, given).size() == 1);
   CHECK_THAT(warnings(raw, given)[0], Contains("`algorithm` has no effect") && Contains("'none'"));
-  // The plan "onebit" compresses with onebit whatever --algorithm says.
+  // The plan "onebit" compresses with onebit, whatever `algorithm` is.
   given.plan = "onebit";
   CHECK(warnings(test_scenario(test_model({3200}), "ps", 2, 0, 1, "onebit"), given).size() == 1);
   given.plan = "all";
@@ -58,14 +57,15 @@ TEST_CASE("one node needs no network, no topology, and without codecs no profile
 
 TEST_CASE("a network matters where messages meet, and only there") {
   const SimulateRequest given = request_of({{"plan", "none"}, {"network", "fair"}});
-  // Two nodes: one message at a time. Four nodes, two gradients: fair sharing makes both late.
+  // With two nodes, there is one message at a time. With four nodes and two gradients, messages
+  // meet, and fair sharing delays both.
   const auto pair = warnings(test_scenario(test_model({3200}), "ps", 2, kRaw, 1), given);
   REQUIRE(pair.size() == 1);
   CHECK_THAT(pair[0], Contains("`network`") && Contains("port gives every task the same times"));
   CHECK(warnings(test_scenario(test_model({3200, 6400}), "ps", 4, kRaw, 1), given).empty());
 }
 
-/// Gradients that are ready at once, with the plan that is given.
+/// Scenario whose gradients are all ready at once, with the request's plan and options.
 Scenario planned(const SimulateRequest& given, const std::string& topology, std::uint32_t nodes,
                  const std::vector<std::int64_t>& sizes) {
   Scenario scenario = test_scenario(test_model(sizes), topology, nodes, 0, 1, "onebit");
@@ -76,7 +76,7 @@ Scenario planned(const SimulateRequest& given, const std::string& topology, std:
   return scenario;
 }
 
-/// About rings of two nodes: all sentences, one a line.
+/// All sentences about a ring of two nodes, one per line.
 std::string about_options(const std::string& plan, const io::Document& options,
                           const std::vector<std::int64_t>& sizes) {
   io::Document said = options;
@@ -99,7 +99,7 @@ TEST_CASE("bulk groups that are not made, or would be anyway, are named") {
         "`bulk_wait` has no effect: the plan is the same without it\n");
   CHECK(about_options("none", {{"bulk_threshold", "64KiB"}, {"bulk_limit", "1MiB"}}, kTwo) ==
         "`bulk_limit` has no effect: the plan is the same without it\n");
-  // Together they are too large, so each stays alone.
+  // A group of both would exceed the limit, so each is sent alone.
   CHECK(about_options("none", {{"bulk_threshold", "64KiB"}, {"bulk_limit", "38kB"}}, kTwo) ==
         "`bulk_threshold` has no effect: the plan is the same without it\n");
   CHECK(about_options("none", {{"no_bulk", true}}, kTwo) ==
@@ -116,7 +116,7 @@ TEST_CASE("choices that the plan makes already are named") {
 }
 
 TEST_CASE("batches and steps that change no time are named") {
-  // A node codes one slice of a gradient at a time.
+  // With one gradient, a node encodes one slice at a time, so there is no batch.
   CHECK(about_options("all", {{"batch_threshold", "64KiB"}}, {3200}) ==
         "`batch_threshold` has no effect: every task has the same times without it\n");
   CHECK(about_options("all", {{"batch_threshold", "64KiB"}}, kTwo).empty());
@@ -173,7 +173,7 @@ TEST_CASE("what was not checked because that takes long is named") {
   const Result result = simulate(scenario, graph, Timelines::kRecorded);
   const auto sentences = without_effect(given, scenario, graph, result, graph.tasks() - 1);
   REQUIRE(sentences.size() == 2);
-  CHECK_THAT(sentences[0], Contains("`bulk_threshold` has no effect"));  // which is by reasoning
+  CHECK_THAT(sentences[0], Contains("`bulk_threshold` has no effect"));  // needs no simulation
   CHECK(sentences[1] == std::to_string(graph.tasks()) +
                             " tasks take too long to simulate again; effects were not checked for "
                             "`network`, `transfer_order`, `no_pipelining`, `cluster`");
@@ -198,13 +198,13 @@ TEST_CASE("keys of a cluster file that change nothing are named") {
   CHECK_THAT(warn("link: {core_s_per_byte: 1e-9}\nnodes_per_host: 2", 2),
              Contains("nodes_per_host has no effect: nodes on one host share neither a link") &&
                  Contains("link.core_s_per_byte has no effect: cores_per_host is 0"));
-  // No slice is long.
+  // No message is long enough for this factor.
   CHECK_THAT(warn("link: {core_factor_interrupting: 2}", 2),
              Contains("link.core_factor_interrupting has no effect"));
   CHECK_THAT(warn("core_turn: 1ms", 2), Contains("core_turn has no effect: cores_per_host is 0"));
-  // 64 cores for two threads are as good as any number.
+  // Two threads cannot use 64 cores, so another number changes nothing.
   CHECK_THAT(warn("cores_per_host: 64", 2), Contains("cores_per_host has no effect"));
-  // Without forward and backward times, and with free merges, speed is of nothing.
+  // Forward and backward take no time and merges are free, so speed does not matter.
   CHECK_THAT(warn("compute_speed: {0: 0.5}", 2), Contains("compute_speed has no effect"));
   CHECK(warn("cores_per_host: 1\nnodes_per_host: 2\nlink: {core_s_per_byte: 2e-9}", 2).empty());
 }

@@ -35,7 +35,6 @@ HostsAnswer compare(PlanRequest request, std::vector<std::uint32_t> hosts = {1, 
   return compare_hosts(request, {});
 }
 
-/// The request as a document says it.
 PlanRequest read_request(const std::string& json) {
   PlanRequest request;
   read(io::Document::parse(json, "request"), fields(request));
@@ -89,8 +88,8 @@ TEST_CASE("fields beside several hosts are used, or refused with the reason") {
 }
 
 TEST_CASE("a job's memory is counted, and compared with a GPU's") {
-  // torchtitan's docs/performance.md: Llama 3.1 8B, FSDP on 8 H100 of 96 GB, selective checkpoints,
-  // batch 2, takes 82.4 GiB.
+  // Published in torchtitan's docs/performance.md: Llama 3.1 8B takes 82.4 GiB with FSDP on 8 H100
+  // of 96 GB, selective checkpoints and batch 2.
   PlanRequest request;
   request.request.input = "llama3_8b";
   request.request.machines.machine = "p5.48xlarge";
@@ -102,7 +101,7 @@ TEST_CASE("a job's memory is counted, and compared with a GPU's") {
   const HostsAnswer crowded = compare(request);
   const HostsRow& one = crowded.rows[0];
   CHECK(static_cast<double>(one.memory_bytes()) == Approx(82.4 * (1 << 30)).epsilon(0.12));
-  CHECK(one.memory_bytes() > crowded.rows[1].memory_bytes());  // shards of 16 GPUs are smaller
+  CHECK(one.memory_bytes() > crowded.rows[1].memory_bytes());  // the shards of 16 GPUs are smaller
   CHECK(crowded.gpu_memory_bytes == 80'000'000'000);
   CHECK_FALSE(crowded.fits(one));
   CHECK_THAT(crowded.sentence,
@@ -123,7 +122,8 @@ TEST_CASE("a job's memory is counted, and compared with a GPU's") {
 }
 
 TEST_CASE("a slow network does not pay for more hosts, a fast one does") {
-  // 25 Gbit/s between hosts of 8 V100, as in pytorch 36298; and 8 cards of 400 Gbit/s.
+  // The slow network has 25 Gbit/s between hosts of 8 V100, as in pytorch issue 36298. The fast one
+  // has 8 cards of 400 Gbit/s per host.
   const HostsAnswer slow = compare(bert_on("p3.16xlarge"));
   REQUIRE(slow.rows.size() == 2);
   CHECK(slow.rows[1].gpus == 16);
@@ -138,7 +138,7 @@ TEST_CASE("a slow network does not pay for more hosts, a fast one does") {
   CHECK(slow.changes.front().speedup > 1.2);
   const HostsAnswer fast = compare(bert_on("hgx-h100"));
   CHECK(fast.rows[1].added > slow.rows[1].added);
-  // Throughput is tokens of all GPUs over the step.
+  // Throughput is the tokens of all GPUs in a step, divided by the step's time.
   const HostsRow& row = fast.rows[1];
   CHECK(row.units_per_s == Approx(8 * 512 * 16 / row.iteration_s));
   CHECK(row.added ==

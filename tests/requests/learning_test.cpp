@@ -1,4 +1,4 @@
-// What the planner makes of what a pilot measured.
+// Tests of the use that the planner makes of a pilot's measurements.
 
 #include "planner/problem/learning.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 using Catch::Matchers::Contains;
 using io::Document;
 
-/// A pilot's file that is gone at the end of the test.
+/// A pilot's file, removed at the end of the test.
 class PilotFile {
  public:
   explicit PilotFile(const std::string& rows, const std::string& errors = "errors: []\n") {
@@ -48,7 +48,7 @@ models::Model two_gradients() {
   return model;
 }
 
-/// The first gradient by the first algorithm, the last by the last; -1: raw.
+/// Plan that compresses the first gradient by algorithm `first`, and the last by `last`; -1: raw.
 casync::Plan plan_of(std::int8_t first, std::int8_t last) {
   casync::Plan plan = {.topology = "ps",
                        .nodes = 2,
@@ -69,10 +69,11 @@ TEST_CASE("steps of a plan are its algorithms', by what each gradient loses") {
     CHECK(learning.of(model, plan_of(casync::kRaw, casync::kRaw))->ratio == 1);
     CHECK(learning.of(model, plan_of(0, 0))->ratio == Approx(3));
     CHECK(learning.of(model, plan_of(1, 1))->ratio == Approx(1.2));
-    // 3/4 of 2 more, and 1/4 of 0.2 more.
+    // 3/4 of the elements need 2 more steps per step of DDP, and 1/4 need 0.2: 1 + 1.5 + 0.05.
     const StepsRatio mixed = *learning.of(model, plan_of(0, 1));
     CHECK(mixed.ratio == Approx(2.55));
-    // The ends, 0.775 and 3.1 more, are 2.5 times as far.
+    // No pilot ran this mix. So the lower end, 0.775 more, is divided by 2.5, and the upper end,
+    // 3.1 more, is multiplied by it.
     CHECK(mixed.p10 == Approx(1 + 0.775 / 2.5));
     CHECK(mixed.p90 == Approx(1 + 3.1 * 2.5));
   }
@@ -88,7 +89,7 @@ TEST_CASE("steps of a plan are its algorithms', by what each gradient loses") {
           Approx(1 + 2 * first / (first + last)));
     CHECK(learning.of(model, plan_of(casync::kRaw, 0))->ratio ==
           Approx(1 + 2 * last / (first + last)));
-    CHECK(learning.of(model, plan_of(0, 0))->p90 == Approx(5));  // as piloted
+    CHECK(learning.of(model, plan_of(0, 0))->p90 == Approx(5));  // as measured by the pilot
   }
   SECTION("a plan file that was piloted has its own, and local updates have none but that") {
     const PilotFile file(rows + row("local.yaml", 1.5, 1.4, 1.6));
@@ -115,7 +116,7 @@ TEST_CASE("pictures are of a pilot's losses and errors") {
   CHECK(pictures.curve[1].step == 400);
   CHECK(pictures.curve[1].loss == -1);
   REQUIRE(pictures.errors.size() == 1);
-  // The root of the mean of 0.09 and 0.16.
+  // Root mean square of 0.3 and 0.4.
   CHECK(pictures.errors.at("onebit").at("first") == Approx(std::sqrt(0.125)));
 }
 
@@ -144,7 +145,7 @@ TEST_CASE("the plan of a pilot is the one that has DDP's loss soonest") {
     std::filesystem::remove("unwritten.yaml");
     return made;
   };
-  // By time alone, onebit is the fastest.
+  // Steps are shortest with onebit.
   const Document slow = plan(row("onebit", 30, 29, 31) + row("int4block", 1.2, 1.1, 1.4));
   const Document fast = plan(row("onebit", 1.3, 1.2, 1.4) + row("int4block", 1.2, 1.1, 1.4));
   CHECK(slow.find("learning")->find("steps_ratio")->number() <= 1.2 + 1e-9);

@@ -1,4 +1,4 @@
-// Every question of hipress-plan, of every kind of job: docs/planner.md has the table.
+// Tests that hipress-plan answers every question for every kind of job (table in docs/planner.md).
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using io::Document;
 
-/// A small job of the schedule, and its answer to one more field.
+/// Answer about a small job with this schedule, and with one more field.
 Document ask(const char* schedule, const Document& question) {
   Document request = {{"request", "plan"},
                       {"input", "vgg19"},
@@ -60,7 +60,7 @@ TEST_CASE("every question is answered for every kind of job") {
                                       {});
     CHECK(*simulated.find("iteration_s")->number() ==
           Approx(*plan.find("predicted_iteration_s")->number()).epsilon(1e-9));
-    // What a plan is asked, it can be asked once it is written, too.
+    // A plan's file can be asked the same questions.
     Document request = {{"plan", folder.path("plan.yaml")}, {"explain", true}};
     CHECK(ask(schedule, request).find("explain") != nullptr);
   }
@@ -106,9 +106,9 @@ TEST_CASE("every question is answered for every kind of job") {
   }
 }
 
-// ---- a schedule of somebody else's ----
+// ---- a schedule from outside of the project ----
 
-/// Shards of which all layers are gathered ahead, whatever the memory.
+/// FSDP's timetable, but all layers may be gathered ahead, whatever memory that takes.
 casync::Timetable gather_ahead(const casync::ScheduleValues&, const models::Model& model) {
   casync::Timetable table = casync::Schedule::parse("fsdp").timetable(model);
   table.sharding->in_flight = static_cast<std::uint32_t>(table.synchronisations.size());
@@ -148,7 +148,7 @@ TEST_CASE("a sharded schedule of somebody else's is planned, bounded, reported a
 
 // ---- verdicts over time and memory ----
 
-/// A transformer on hosts of GPUs, both as the draws say.
+/// A random transformer on random hosts of GPUs.
 class RandomJob {
  public:
   explicit RandomJob(unsigned seed) : draws_(seed) {
@@ -217,7 +217,7 @@ TEST_CASE("no row beats the plan of a verdict in time and memory, and gives up n
       ++named;
     }
   }
-  CHECK(named > 0);  // or nothing was tried
+  CHECK(named > 0);  // else nothing was tested
 }
 
 TEST_CASE("activations take what a GPU has for states") {
@@ -234,7 +234,8 @@ TEST_CASE("activations take what a GPU has for states") {
                     {"evaluations", 10}};
   };
   const auto left_out = [](const Document& plan) { return plan.find("left_out")->items()->size(); };
-  // DDP keeps 16 bytes of 200 million parameters.
+  // DDP keeps 16 bytes for each of 200 million parameters. The remaining 4.8 GB fit 4 GB of
+  // activations, but not 5 GB.
   CHECK(left_out(answer(model("4GB"), {})) == 0);
   CHECK(left_out(answer(model("{l.0: 2.5GB, l.1: 2.5GB}"), {})) == 1);
   Document said = model("4GB");

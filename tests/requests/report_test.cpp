@@ -19,14 +19,14 @@ using requests::answer;
 
 namespace {
 
-/// A plan that is soon made.
+/// A request whose plan is made quickly.
 Document plan_request(const std::string& input = "vgg19", int nodes = 4) {
   return {{"request", "plan"}, {"input", input},  {"profile", "v100-100g"},
           {"topology", "PS"},  {"nnodes", nodes}, {"evaluations", 20},
           {"jobs", 1},         {"seed", 1}};
 }
 
-/// What the page's script reads.
+/// Data that the page's script reads.
 Document data_of(const std::string& page) {
   const std::string open = R"(<script type="application/json" id="data">)";
   const std::size_t begin = page.find(open) + open.size();
@@ -39,7 +39,7 @@ const Document& at(const Document& document, const std::string& name) {
   return *found;
 }
 
-/// A model whose gradients have those names and sizes, later ones ready later.
+/// Writes a model whose gradients have different sizes. Their names are `name` and a number.
 void write_model(const std::string& path, int gradients, const std::string& name) {
   std::ofstream file(path);
   for (int g = 0; g < gradients; ++g) file << name << g << ',' << 1000 + 7919 * (g % 97) << '\n';
@@ -102,7 +102,7 @@ TEST_CASE("a spread of runs is called measured only where it was") {
     const Document data = data_of(*at(answer(request, {}), "page").text());
     return *at(at(at(data, "about"), "profile"), "spread_in_words").text();
   };
-  /// The shipped or starter profile with another source.
+  /// Writes a shipped or starter profile with another source. Returns its file.
   const auto with_source = [&](const std::string& name, const std::string& source) {
     std::string text = costs::starter_profile(name).value_or("");
     if (text.empty()) text = io::read_file(io::data_file("profiler/profiles/" + name + ".yaml"));
@@ -134,7 +134,7 @@ TEST_CASE("the page is written to the file that is asked for, beside the plan") 
   CHECK(page.find("vgg19 on 4 nodes</h1>") != std::string::npos);
   CHECK(*at(at(data, "about"), "output").text() == folder.path("plan.yaml"));
 
-  // The timeline is that of the plan which was written.
+  // The timeline is that of the plan that was written.
   const Document simulated = answer({{"request", "simulate"},
                                      {"input", "vgg19"},
                                      {"plan", folder.path("plan.yaml")},
@@ -173,7 +173,7 @@ TEST_CASE("a page of 399 gradients on 16 nodes is no longer than mail takes") {
     INFO(topology);
     Document request = plan_request(folder.path("model.txt"), 16);
     request["topology"] = topology;
-    request["plan"] = "all";  // K = N, the most tasks
+    request["plan"] = "all";  // with K = N, which makes the most tasks
     request["report"] = folder.path("report.html");
     answer(request, {});
     const std::string page = io::read_file(folder.path("report.html"));
@@ -200,7 +200,7 @@ TEST_CASE("of a very large model a page has what there is room for, and says so"
   CHECK(shown < 5'000);
   CHECK(at(gradients, "index").items()->size() == shown);
   CHECK(at(gradients, "all").integer() == 5'000);
-  // The largest of write_model()'s sizes is among them.
+  // The largest gradient that write_model() makes is among them.
   std::int64_t largest = 0;
   for (const Document& one : *at(gradients, "elements").items())
     largest = std::max(largest, *one.integer());

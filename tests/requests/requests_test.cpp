@@ -20,7 +20,7 @@ using requests::Hooks;
 
 namespace {
 
-/// A plan that is soon made.
+/// A request whose plan is made quickly.
 Document plan_request() {
   return {{"request", "plan"}, {"input", "vgg19"},  {"profile", "v100-100g"},
           {"nnodes", 4},       {"evaluations", 20}, {"jobs", 1}};
@@ -36,7 +36,7 @@ Document sweep_request() {
             {"bandwidth", "10Gbps"}}}};
 }
 
-/// "error" of the document that says what is wrong with a request.
+/// The member "error" of the document for a request that fails.
 Document error_of(const Document& request) {
   try {
     answer(request, {});
@@ -65,7 +65,7 @@ TEST_CASE("a field that does not count is refused, or named, if it is given") {
   fields.under("Broadcasts", requests::when(is_mean, "is of broadcasts: leave it out"));
   fields.add("lossless", &lossless, "");
   CHECK(without_effect(fields).empty());
-  // A default that is given counts as given, and a flag that is off does not.
+  // Giving a field its default counts as giving it. A flag that is off does not.
   read({{"seed", 0}, {"lossless", false}}, fields);
   CHECK_NOTHROW(refuse_unfit(fields));
   CHECK(without_effect(fields) ==
@@ -79,7 +79,7 @@ TEST_CASE("a field that does not count is refused, or named, if it is given") {
 
 TEST_CASE("a plan is answered as hipress-plan --json prints it") {
   const Document plan = answer(plan_request(), {});
-  CHECK(plan.find("gradients")->integer() == 38);  // of VGG19
+  CHECK(plan.find("gradients")->integer() == 38);  // VGG19's
   CHECK(plan.find("baselines")->find("none") != nullptr);
   CHECK(plan.find("predicted_iteration_s")->number() > 0);
   CHECK_FALSE(text(plan, "verdict").empty());
@@ -124,7 +124,7 @@ TEST_CASE("a broadcast is a plan, too") {
 
 TEST_CASE("a sweep answers with columns and rows, of a spec within the request or of a file") {
   const Document swept = answer(sweep_request(), {});
-  // 2 plans at 2 sizes.
+  // 2 plans on 2 numbers of nodes.
   REQUIRE(swept.find("rows")->items()->size() == 4);
   const auto& columns = *swept.find("columns")->items();
   for (const Document& row : *swept.find("rows")->items()) {
@@ -249,7 +249,7 @@ TEST_CASE("an unknown name is blamed on the field that gave it, with the nearest
   check("input", "vgg91", "did you mean 'vgg19'?");
   check("schedule", "fdsp", "did you mean 'fsdp'?");
   check("network", "mesh", "known are port, fair");
-  // Two fields have that value: nobody knows which of them it is.
+  // Two fields have that value, so the error names none of them.
   Document two = plan_request();
   two["network"] = "mesh";
   two["topology"] = "mesh";
@@ -282,7 +282,7 @@ TEST_CASE("a simulation that is interrupted has no result") {
 TEST_CASE("a replay verifies, and tells each iteration") {
   const tests::TemporaryFolder folder;
   io::write_file(folder.path("model.txt"), [](std::ostream& out) { out << "a,1000\nb,20000\n"; });
-  std::vector<std::string> iterations;  // by the thread of a rank
+  std::vector<std::string> iterations;  // as reported for one rank
   Hooks hooks;
   hooks.progress = [&](const requests::Progress& at) {
     iterations.push_back(std::string(at.stage) + " " + std::to_string(at.done) + " of " +
@@ -297,7 +297,7 @@ TEST_CASE("a replay verifies, and tells each iteration") {
   CHECK(replayed.find("each_measured_iteration_s")->items()->size() == 3);
   CHECK(replayed.find("predicted_iteration_s")->number() > 0);
   CHECK_THAT(text(replayed, "predicted_for"), Catch::Contains("sosp21"));
-  // Of one rank of the three.
+  // Iterations of one rank out of three are reported.
   CHECK(iterations == std::vector<std::string>{"iterations 0 of 5", "iterations 1 of 5",
                                                "iterations 2 of 5", "iterations 3 of 5",
                                                "iterations 4 of 5"});
@@ -321,7 +321,7 @@ TEST_CASE("a replay verifies, and tells each iteration") {
     CHECK(field("device", "cdua") == "device");
     CHECK(field("transport", "tpc") == "transport");
     CHECK(field("load_state", "state") == "load_state");
-    CHECK(field("reprobe", true) == "profile");  // it has no probes
+    CHECK(field("reprobe", true) == "profile");  // the profile has no probes
     CHECK(field("secret_file", folder.path("none")) == "secret_file");
     CHECK(field("plan", "fp61") == "plan");
   }
@@ -369,13 +369,13 @@ TEST_CASE("a sample changes one number of a base") {
     CHECK(text(profile, "profile") == folder.path("sampled.yaml"));
     return profile;
   };
-  // Zeros are all alike; the others have exponents of all kinds, which leave nothing to win.
+  // Zeros have equal exponents. The mixed values have all exponents, so nothing can be saved.
   std::string mixed;
   for (int i = 0; i < 1 << 16; ++i)
     mixed += {'\0', '\0', static_cast<char>(37 * i), static_cast<char>(i)};
   const Document zeros = sampled(std::string(1 << 18, '\0'));
   CHECK(share_of(zeros) < share_of(sampled(mixed)));
-  // What is written is what was told.
+  // The written profile has the share that was reported.
   const Document again = answer({{"request", "profile"},
                                  {"base", folder.path("sampled.yaml")},
                                  {"sample", folder.path("sample")}},
@@ -388,7 +388,7 @@ TEST_CASE("a sample changes one number of a base") {
     wrong[name] = value;
     return text(error_of(wrong), "field");
   };
-  CHECK(field("anew", "links") == "anew");  // of no base
+  CHECK(field("anew", "links") == "anew");  // there is no base
   CHECK(field("sample", folder.path("none")) == "sample");
   CHECK(field("base", folder.path("none.yaml")) == "base");
   CHECK(field("algorithm", Document::list({"onebitt"})) == "algorithm");
@@ -430,7 +430,7 @@ TEST_CASE("what fills a record says what is in it and what its schema is") {
         R"({"parts":[{"name":"a","share":0.5},{"name":"b","share":null}],)"
         R"("best":{"name":"a","share":0.5},"best_share":0.5})");
   const Document schema = requests::schema_of<Whole>();
-  CHECK(schema.find("required")->print() == R"(["parts","best"])");  // not what a section has
+  CHECK(schema.find("required")->print() == R"(["parts","best"])");  // sections may be absent
   const Document& keys = *schema.find("properties");
   CHECK(keys.find("best")->find("type")->print() == R"(["object","null"])");
   CHECK(keys.find("best_share")->find("type")->print() == R"("number")");
@@ -472,7 +472,7 @@ TEST_CASE("a remedy is what follows the complaint, not what a name or a text hol
   CHECK(remedy(io::InputError("", 0, "is wrong")) == "none");
   CHECK(remedy(io::InputError("a; b.yaml", 3, "is wrong")) == "none");
   CHECK(remedy(io::InputError("a; 'b.yaml", 3, "is wrong; mend it")) == "mend it");
-  // An error of the run has no file, but the request may name it.
+  // An error of a run has no file, but the request may name it.
   const Document request = {{"request", "plan"}, {"output", "a; b.yaml"}};
   CHECK(remedy(io::RunError("a; b.yaml: cannot be written"), request) == "none");
   CHECK(remedy(io::RunError("a; b.yaml: cannot be written; free space"), request) == "free space");
@@ -508,7 +508,7 @@ TEST_CASE("warnings, notes and progress arrive, and an interrupt ends a sweep") 
   Document request = sweep_request();
   request["spec"]["latency"] = Document::list({"1us", "2us"});
   request["spec"]["plan"] = "all";
-  request["spec"]["nodes"] = 1;  // where nothing is sent
+  request["spec"]["nodes"] = 1;  // so that nothing is sent
   answer(request, hooks);
   CHECK_THAT(warnings, Catch::VectorContains(std::string(
                            "axis latency has no effect: all its values give the same times")));
@@ -518,7 +518,7 @@ TEST_CASE("warnings, notes and progress arrive, and an interrupt ends a sweep") 
 
   hooks.progress = [&](const requests::Progress&) { interrupted = true; };
   CHECK_THROWS_AS(answer(sweep_request(), hooks), requests::Interrupted);
-  CHECK_THROWS_AS(answer(plan_request(), hooks), requests::Interrupted);  // before it begins
+  CHECK_THROWS_AS(answer(plan_request(), hooks), requests::Interrupted);  // before a search begins
 }
 
 TEST_CASE("an interrupt ends a search with the best plan so far") {

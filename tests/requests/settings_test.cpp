@@ -26,8 +26,8 @@ PlanRequest job_on(const char* machine, std::uint32_t hosts) {
   return request;
 }
 
-/// Rows of PyTorch's table (VLDB 2020, DDP) with buckets: measured times by model, GPUs and
-/// bucket_cap_mb.
+/// Rows with buckets in PyTorch's table of DDP steps (VLDB 2020): measured times by (model, GPUs)
+/// and by bucket_cap_mb.
 std::map<std::pair<std::string, int>, std::map<std::string, double>> published() {
   std::ifstream file(std::string(HIPRESS_SOURCE_DIR) + "/models/data/gpu_steps.csv");
   std::map<std::pair<std::string, int>, std::map<std::string, double>> found;
@@ -62,7 +62,7 @@ double time_of(const planner::Setting& setting, const std::string& value) {
 
 TEST_CASE("buckets of 25 MiB beat those of 1 MiB wherever PyTorch measured it") {
   const auto table = published();
-  REQUIRE(table.size() == 10);  // two models on 1, 2, 4, 8 and 16 GPUs: 20 rows
+  REQUIRE(table.size() == 10);  // two models on 1, 2, 4, 8 and 16 GPUs
   for (const auto& [job, measured] : table) {
     INFO(job.first << " on " << job.second);
     REQUIRE(measured.at("25") < measured.at("1"));
@@ -76,7 +76,7 @@ TEST_CASE("a setting is advised if it saves something, and the default is kept i
   planner::Setting setting = {.name = "bucket_cap_mb", .times = {{"25", 1.0}, {"1", 1.2}}};
   CHECK(setting.best().value == "25");
   CHECK_THAT(describe(setting), Contains("bucket_cap_mb 25, as now, is best: 1s, 1 +20.0 %"));
-  setting.times.push_back({"100", 0.999});  // a thousandth is not worth a change
+  setting.times.push_back({"100", 0.999});  // 0.1 % less time is not worth a change
   CHECK(setting.best().value == "25");
   setting.times.push_back({"250", 0.9});
   CHECK_THAT(describe(setting), Contains("bucket_cap_mb 250 saves 10.0 % of 1s with 25"));
@@ -114,8 +114,8 @@ TEST_CASE("simulations of smaller buckets have DDP's time for them") {
   request.plan = "none";
   request.topology = "allreduce";
   request.plan_options.bulk_threshold = request.plan_options.bulk_limit = "1MiB";
-  // 32 buckets more, and nothing to average with. PyTorch measured 1 ms.
+  // There are 32 more buckets, and no other GPU to average with. PyTorch measured 1 ms more.
   CHECK(step_s() - default_s == Approx(32 * planner::kBucketTime_s));
-  request.times.per_gradient = "0us";  // without DDP there are none
+  request.times.per_gradient = "0us";  // without DDP, buckets cost nothing
   CHECK(step_s() < default_s);
 }

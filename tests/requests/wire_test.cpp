@@ -13,8 +13,8 @@
 #include "runtime/hipress.h"
 #include "tests/io/temporary_folder.hpp"
 
-// No prediction is faster than the bytes over the slowest link on their path, even if the profile's
-// measurements come from another link.
+// Tests that no prediction is faster than its bytes over the slowest link on their path, even if
+// the profile was measured on another link.
 
 namespace {
 
@@ -33,8 +33,8 @@ double number(const io::Document& document, std::string_view key) {
   return *document.find(key)->number();
 }
 
-/// `factor` times the row's ideal time on the profile's link among n nodes: both are linear in the
-/// bytes.
+/// Curve with `factor` times the ideal time of a collective among n nodes on this link. Both are
+/// linear in the bytes.
 costs::Curve times_ideal(const costs::CollectiveRow& row, double factor, int n,
                          const costs::LinkCosts& link) {
   const double at_0_s = row.ideal_s(n, 0, link);
@@ -42,8 +42,8 @@ costs::Curve times_ideal(const costs::CollectiveRow& row, double factor, int n,
   return {.pieces = {{.a_s = factor * at_0_s, .b_s = factor * per_byte_s}}, .floor_s = 0};
 }
 
-/// A job with a random profile, plan and link. Its collectives are as random as the cores of a
-/// shared machine make them.
+/// A job with a random profile, plan and link. Its measured collectives take 0.3 to 3 times the
+/// ideal time, as on a shared machine.
 class RandomJob {
  public:
   RandomJob(std::uint64_t seed, const tests::TemporaryFolder& folder)
@@ -54,10 +54,10 @@ class RandomJob {
   }
 
   const io::Document& request() const { return request_; }
-  /// Bytes per second of the slowest link that all of a node's bytes pass.
+  /// Rate of the slowest link that all of a node's bytes pass, in bytes per second.
   double bandwidth() const { return bandwidth_; }
   std::int64_t bytes_stored() const { return bytes_stored_; }
-  /// Every node sends 2(N−1)/N of the gradients at least, as they are stored.
+  /// True if every node sends at least 2(N−1)/N of the gradients' bytes as stored.
   bool is_raw_mean() const { return raw_mean_; }
   double nodes() const { return nodes_; }
 
@@ -120,7 +120,7 @@ class RandomJob {
       algorithms.emplace_back("onebit");
     }
     const std::string algorithm = sharded || halves ? "none" : algorithms[below(algorithms.size())];
-    // Over a library's rings all bytes pass the slowest link; other messages may go another way.
+    // In a library's rings all bytes pass the slowest link. Other messages may take other links.
     in_rings_ = sharded || (topology == "allreduce" && algorithm != "onebit");
     raw_mean_ = !sharded && !local && algorithm == "none" && topology != "allgather";
     std::string model = fmt::format("name: random\ndtype: {}\ngradients:\n",
@@ -151,7 +151,7 @@ class RandomJob {
     bandwidth_ = of_rate;
     if (kind == 0) {
       profile_.link.burst_bytes = 0;
-      // Measurements of rings on this link hold, whatever they are.
+      // Measured rings, and so predictions for the profile's own link, may be faster than ideal.
       double least = 1;
       for (const auto& [row, curves] :
            {std::pair(&costs::kAllReduce, &profile_.all_reduce),
@@ -222,7 +222,7 @@ TEST_CASE("no prediction and no end of an interval is faster than its bytes over
     }
     const double wire_s = kRounding * bytes / job.bandwidth();
     CHECK(number(found, "iteration_s") >= wire_s);
-    // The spread of the profile's own link is that of its rate.
+    // The rate of the profile's own link is uncertain, so its p10 may be faster.
     if (!job.on_own_link()) CHECK(number(found, "iteration_s_p10") >= wire_s);
     const io::Document& replicas = *found.find("replicas");
     if (!replicas.is_null()) CHECK(number(replicas, "p10_s") >= wire_s);
@@ -256,14 +256,14 @@ TEST_CASE("a loopback's all-reduce changes no other link's answer by more than i
       CHECK(change >= 0);
       CHECK(change <= core_s * (1 + 1e-6));
     }
-    // 100 MB over 100 Mbit/s take 8 s, which a faster core does not shorten.
+    // 100 MB take 8 s over 100 Mbit/s, and faster cores do not change that.
     CHECK(iteration_s(profile, "100Mbps") == Approx(8));
   }
 }
 
 TEST_CASE("what is stored in half precision is all-reduced without a cast") {
   const tests::TemporaryFolder folder;
-  // 2·(1/2) of 83 MB over 152.6 Gbit/s, with no overhead and no latency.
+  // 2·(1/2) of 83 MB are sent over 152.6 Gbit/s, without overhead and latency.
   const double wire_s = 83e6 * 8 / 152.6e9;
   for (const char* const dtype : {"bfloat16", "float16"}) {
     const io::Document request = {
@@ -278,7 +278,8 @@ TEST_CASE("what is stored in half precision is all-reduced without a cast") {
         {"overhead", "0s"},
         {"latency", "0s"}};
     CHECK(number(simulated(request), "iteration_s") == Approx(wire_s));
-    // In the other type it is cast: at 80 % of 900 GB/s, 6 bytes an element, twice, and 10 us each.
+    // The other half-precision type needs two casts. Each takes 10 us, plus the time of 6 bytes per
+    // element at 80 % of 900 GB/s.
     io::Document other = request;
     other["plan"] = folder.file(
         "plan.yaml", fmt::format("schema: hipress.plan/1\nmodel: m\ntopology: allreduce\nnodes: 2\n"

@@ -1,5 +1,5 @@
-// What the C interface has for programs whose own collectives carry messages: codecs, and plans of
-// sharded schedules.
+// Tests the parts of the C interface for programs whose own collectives carry messages: codecs, and
+// plans of sharded schedules.
 #include <unistd.h>
 
 #include <array>
@@ -22,7 +22,7 @@ constexpr std::int64_t kElements = 512;
 
 std::string last_error() { return hipress_last_error(); }
 
-/// A file of the test's own, which ends with it.
+/// A temporary file, which the destructor removes.
 class File {
  public:
   explicit File(const std::string& name, const std::string& content = {})
@@ -36,7 +36,7 @@ class File {
   std::filesystem::path path_;
 };
 
-/// A codec and room for a message of kElements.
+/// A codec, and the maximum size of its messages of kElements elements.
 struct Coder {
   explicit Coder(const char* algorithm, std::uint64_t seed = 1) {
     REQUIRE(hipress_codec_open(algorithm, seed, &codec) == HIPRESS_OK);
@@ -101,7 +101,7 @@ TEST_CASE("runtime: codecs in C: the mean of what two messages decode to, rounde
   CHECK(traits.message_type == HIPRESS_FLOAT16);
   CHECK(traits.keeps == 0);
   CHECK(half.capacity == 2 * kElements);
-  // Multiples of 1/64 below 4 in magnitude have 8 bits: fp16 has them all. (x + x) / 2 = x.
+  // fp16 represents multiples of 1/64 up to 4: they have at most 8 bits. (x + x) / 2 = x.
   const std::vector<float> values = ramp();
   alignas(16) std::array<std::byte, 2 * kElements> room;
   const std::vector<std::byte> message = half.encoded(values, 0, 0);
@@ -118,7 +118,7 @@ TEST_CASE("runtime: codecs in C: the mean of what two messages decode to, rounde
                            .divisor = 2};
   REQUIRE(hipress_codec_decode(half.codec, &decode, 1) == HIPRESS_OK);
   CHECK(mean == values);
-  // And of one message alone, which overwrites.
+  // A single message overwrites the values.
   std::fill(mean.begin(), mean.end(), 7.0f);
   decode.count = 1;
   decode.divisor = 0;
@@ -130,7 +130,7 @@ TEST_CASE(
     "runtime: codecs in C: residuals are kept, saved and loaded, and draws go by step and seed") {
   const std::vector<float> values = ramp();
   const Coder drawn("int4block");
-  CHECK(drawn.capacity == 16 + 8 * 4 + 256);  // a header, 8 blocks' steps, and half bytes
+  CHECK(drawn.capacity == 16 + 8 * 4 + 256);  // header, 8 blocks' steps, half a byte per element
   CHECK(drawn.encoded(values, 1, 0) == drawn.encoded(values, 1, 0));
   CHECK(drawn.encoded(values, 1, 0) != drawn.encoded(values, 2, 0));
   CHECK(Coder("int4block", 2).encoded(values, 1, 0) != drawn.encoded(values, 1, 0));
@@ -139,7 +139,7 @@ TEST_CASE(
   hipress_codec_traits traits;
   REQUIRE(hipress_codec_describe(first.codec, &traits) == HIPRESS_OK);
   CHECK(traits.keeps == 1);
-  // With a residual the same values in the same step make another message.
+  // With a residual, the same values in the same step give a different message.
   const File file("-state");
   const auto without = first.encoded(values, 3, kElements);
   REQUIRE(hipress_codec_save(first.codec, file.path().c_str()) == HIPRESS_OK);
@@ -196,14 +196,14 @@ TEST_CASE("runtime: codecs in C: a decode that is refused has written nothing") 
     auto* const room = static_cast<std::byte*>(std::aligned_alloc(64, 64 * 64));
     std::copy(made.begin(), made.end(), room);
     const auto length = static_cast<std::int64_t>(made.size());
-    // As many values as the messages have, and nothing behind them.
+    // Exactly as many values as the messages have, so that writes beyond them are seen.
     std::vector<float> values(kElements, 7);
     const std::vector<float> before = values;
     const auto decode_with = [&](const void* second, std::int64_t bytes, std::int64_t elements,
                                  void* to) {
       const std::array<const void*, 2> messages = {room, second};
       const std::array<std::int64_t, 2> lengths = {length, bytes};
-      // The first of two is right, and is not decoded either.
+      // The first decode is valid, but must not be done if the second is refused.
       const std::array<const void*, 1> good = {room};
       std::array<hipress_decode, 2> decodes = {};
       decodes[0] = {.messages = good.data(),
@@ -253,7 +253,7 @@ TEST_CASE("runtime: codecs in C: an encode that is refused has written nothing")
     one.state_elements = 2 * kElements;
   }
   const auto encode = [&] { return hipress_codec_encode(coder.codec, encodes.data(), 2); };
-  // Slices of one gradient that overlap would each end the other's residual.
+  // Looking up the residual of a slice invalidates those of overlapping slices in the call.
   encodes[1].first_element = kElements - 1;
   CHECK(encode() == HIPRESS_INVALID);
   CHECK_THAT(last_error(), Contains("element 511 of gradient 0, role 0; make them in two calls"));
@@ -282,7 +282,7 @@ TEST_CASE("runtime: codecs in C: an encode that is refused has written nothing")
 }
 
 TEST_CASE("runtime: codecs in C: numbers that lie in no gradient are refused") {
-  // Also where nothing is kept: random draws differ by element.
+  // This holds without residuals, too, as random draws depend on the element.
   for (const char* const algorithm : {"onebit", "tbq", "fp16"}) {
     const Coder coder(algorithm);
     const std::vector<float> values = ramp();
@@ -347,7 +347,7 @@ TEST_CASE("runtime: plans of shards in C: what is decided, by gradient") {
       R"json("prefetch":"pre","in_flight":2,"separate_communicators":false,)json"
       R"json("exchange_within":2,"gradients":[{"algorithm":"int4block","gather":"int8block"},)json"
       R"json({"algorithm":null,"gather":null}]})json");
-  // A named plan is of reductions alone.
+  // A named plan only determines the reductions.
   CHECK(read_plan("int8block", found) == HIPRESS_OK);
   CHECK_THAT(found, Contains(R"("schedule":null,"named":true,"shard":4,"reshard":4)") &&
                         Contains(R"({"algorithm":"int8block","gather":null})"));
@@ -366,15 +366,15 @@ TEST_CASE("runtime: plans of shards in C: what cannot be trained so is refused")
   CHECK(read_plan(coarse.path(), found) == HIPRESS_INVALID);
   CHECK_THAT(last_error(),
              Contains("-coarse.yaml:11: gradient 'a'") && Contains("gathered as onebit"));
-  // Momentum is applied where a rank encodes, so what is added up is no mean.
+  // Ranks apply momentum when they encode, so the sum of their messages gives no mean of gradients.
   std::string with_momentum = plan_of("schedule: fsdp\n", "gather: int8block");
   with_momentum.replace(with_momentum.find("algorithm: none"), 15, "algorithm: dgc(momentum=0.9)");
   const File optimizer("-optimizer.yaml", with_momentum);
   CHECK(read_plan(optimizer.path(), found) == HIPRESS_INVALID);
   CHECK_THAT(last_error(), Contains("-optimizer.yaml:5: schedule: gradient 'b'"));
-  CHECK(read_plan("dgc(momentum=0.9)", found) == HIPRESS_INVALID);  // which is no file
+  CHECK(read_plan("dgc(momentum=0.9)", found) == HIPRESS_INVALID);  // a named plan
   CHECK_THAT(last_error(), Contains("gradient 'a'") && Contains("dgc(momentum=0.9)"));
-  CHECK(read_plan("powersgd(rank=1)", found) == HIPRESS_OK);  // which leaves vectors raw
+  CHECK(read_plan("powersgd(rank=1)", found) == HIPRESS_OK);  // it leaves vectors raw
   CHECK(read_plan("nowhere", found) == HIPRESS_INVALID);
   char* text = nullptr;
   CHECK(hipress_read_sharded_plan("none", "onebit", 0, kGradients, 2, &text) == HIPRESS_INVALID);

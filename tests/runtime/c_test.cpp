@@ -1,5 +1,4 @@
-// The C interface, from two threads that are the ranks of a job. tests/package has a C program of
-// its own.
+// Tests the C interface with two threads as the ranks of a job. tests/package has a program in C.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -36,7 +35,7 @@ hipress_options options_of(int rank, int ranks, const char* rendezvous) {
 
 std::string last_error() { return hipress_last_error(); }
 
-/// What a C program can do: an enumeration with a number that is none of its enumerators.
+/// Stores a number in an enumeration that has no such enumerator, as a C program can.
 void leave(int number, hipress_type& type) {
   static_assert(sizeof type == sizeof number);
   std::memcpy(&type, &number, sizeof number);
@@ -54,8 +53,8 @@ TEST_CASE("C: ranks average, each in an order of its own") {
       problem = last_error();
       return;
     }
-    std::vector<float> a(100, static_cast<float>(2 * rank));       // 0 and 2: 1
-    std::vector<std::uint16_t> b(3, rank == 0 ? 0x3f80 : 0x4040);  // 1 and 3: 2, which is 0x4000
+    std::vector<float> a(100, static_cast<float>(2 * rank));       // 0 and 2; the mean is 1
+    std::vector<std::uint16_t> b(3, rank == 0 ? 0x3f80 : 0x4040);  // 1 and 3; the mean is 2, 0x4000
     hipress_work* works[2] = {};
     for (int k = 0; k < 2; ++k) {
       const auto g = static_cast<std::uint32_t>(rank == 0 ? k : 1 - k);
@@ -204,7 +203,7 @@ TEST_CASE("C: works are waited for, asked, or let go") {
   hipress_close(nullptr);
   CHECK(work == nullptr);
   REQUIRE(hipress_submit(engine, 0, &tensor, &work) == HIPRESS_OK);
-  hipress_close(engine);  // waits for what is under way
+  hipress_close(engine);  // waits for the running gradient
   CHECK(hipress_done(work) == 1);
   CHECK(hipress_wait(work) == HIPRESS_OK);
   CHECK(values == std::vector<float>(100, 1.0f));
@@ -212,8 +211,7 @@ TEST_CASE("C: works are waited for, asked, or let go") {
 
 namespace {
 
-/// A rank alone that compresses with onebit, whose residuals make every mean depend on those
-/// before.
+/// Opens a job of one rank. onebit's residuals make every mean depend on earlier gradients.
 hipress_engine* open_alone(const char* rendezvous, const char* plan = "onebit") {
   hipress_options options = options_of(0, 1, rendezvous);
   options.transport = "memory";
@@ -223,7 +221,7 @@ hipress_engine* open_alone(const char* rendezvous, const char* plan = "onebit") 
   return engine;
 }
 
-/// One iteration of both gradients by one call each for submitting and waiting; a's mean.
+/// Averages both gradients, with one call that submits and one that waits; returns a's mean.
 std::vector<float> average_many(hipress_engine* engine) {
   std::vector<float> a(100);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 2;
@@ -255,7 +253,7 @@ TEST_CASE("C: an engine goes on where another left off") {
   REQUIRE(hipress_load_state(second, path.c_str()) == HIPRESS_OK);
   CHECK(average_many(second) == expected);
   hipress_engine* const third = open_alone("local:test-c-state-3");
-  CHECK(average_many(third) != expected);  // without the residual
+  CHECK(average_many(third) != expected);  // without the saved residual
 
   hipress_engine* const raw = open_alone("local:test-c-state-4", "none");
   CHECK(hipress_load_state(raw, path.c_str()) == HIPRESS_INVALID);
@@ -277,7 +275,7 @@ TEST_CASE("C: residuals are what is left out of the means so far") {
   double squares[2] = {};
   REQUIRE(hipress_residuals(engine, squares, 2) == HIPRESS_OK);
   CHECK(squares[0] == 0);
-  // A rank alone applies in all what its gradients sum up to, but for the residual.
+  // A single rank's means sum to its gradients minus the residual.
   std::vector<double> left(100);
   for (int iteration = 0; iteration < 3; ++iteration) {
     const std::vector<float> mean = average_many(engine);
@@ -294,7 +292,7 @@ TEST_CASE("C: residuals are what is left out of the means so far") {
   CHECK_THAT(last_error(), Contains("count must be that of the gradients, 2, got 1"));
   CHECK(hipress_residuals(engine, nullptr, 2) == HIPRESS_INVALID);
   CHECK(hipress_residuals(nullptr, squares, 2) == HIPRESS_INVALID);
-  // Taken once, in the scale of the gradient: then nothing is left.
+  // The residual has the scale of the gradient. After it is taken, none is left.
   std::vector<float> taken(100);
   CHECK(hipress_take_residual(engine, 0, taken.data(), 99) == HIPRESS_INVALID);
   CHECK_THAT(last_error(), Contains("give a gradient's number, and its elements"));
@@ -308,7 +306,7 @@ TEST_CASE("C: residuals are what is left out of the means so far") {
   hipress_engine* const raw = open_alone("local:test-c-residuals-2", "none");
   average_many(raw);
   REQUIRE(hipress_residuals(raw, squares, 2) == HIPRESS_OK);
-  CHECK(squares[0] < 0);  // it keeps none
+  CHECK(squares[0] < 0);  // raw gradients have no residual
   hipress_close(raw);
   hipress_close(engine);
 }
@@ -321,7 +319,7 @@ TEST_CASE("C: an iteration that was discarded leaves no trace") {
   CHECK(average_many(engine) == average_many(other));
   average_many(engine);
   REQUIRE(hipress_discard(engine, nullptr, 0) == HIPRESS_OK);
-  REQUIRE(hipress_discard(engine, nullptr, 0) == HIPRESS_OK);  // nothing is left to take back
+  REQUIRE(hipress_discard(engine, nullptr, 0) == HIPRESS_OK);  // no iteration is left to undo
   CHECK(average_many(engine) == average_many(other));
   const std::uint32_t one[] = {0}, none[] = {7};
   CHECK(hipress_discard(engine, none, 1) == HIPRESS_INVALID);
@@ -364,13 +362,13 @@ TEST_CASE("C: what is discarded after a state was loaded is the loaded state's")
   hipress_engine* const saved = open_alone("local:test-c-undo-1");
   average(saved, 3);
   REQUIRE(hipress_save_state(saved, path.c_str()) == HIPRESS_OK);
-  // The same iterations, from other states.
+  // The second engine has other states, and has already run an iteration of the same number.
   hipress_engine* const loads = open_alone("local:test-c-undo-2");
   average(loads, 1);
   average(loads, 1);
   REQUIRE(hipress_load_state(loads, path.c_str()) == HIPRESS_OK);
   const std::uint32_t first[] = {0};
-  REQUIRE(hipress_discard(loads, first, 1) == HIPRESS_OK);  // nothing is left to take back
+  REQUIRE(hipress_discard(loads, first, 1) == HIPRESS_OK);  // no iteration is left to undo
   average(loads, 5);
   REQUIRE(hipress_discard(loads, first, 1) == HIPRESS_OK);
   CHECK(average(loads, 2) == average(saved, 2));
@@ -396,7 +394,7 @@ TEST_CASE("C: many gradients are submitted and waited for in one call") {
   hipress_work* works[2] = {};
   CHECK(hipress_submit_many(engine, 2, numbers, tensors, works) == HIPRESS_INVALID);
   CHECK_THAT(last_error(), Contains("gradient 7"));
-  CHECK(works[0] != nullptr);  // which was submitted
+  CHECK(works[0] != nullptr);  // the gradient before the error was submitted
   CHECK(works[1] == nullptr);
   int done = 0;
   CHECK(hipress_wait_all(works, 2, -1, &done) == HIPRESS_INVALID);
@@ -435,7 +433,7 @@ TEST_CASE("C: a rank that ends the job is named by the others, with its reason")
     std::vector<float> a(100, 1.0f);
     const hipress_tensor tensor = {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr};
     hipress_work* work = nullptr;
-    // The other may be faster, so that this one is told while it still opens.
+    // If the other rank is faster, hipress_open() already reports the loss here.
     if (status == HIPRESS_OK) status = hipress_submit(engine, 0, &tensor, &work);
     if (status == HIPRESS_OK) status = hipress_wait(work);
     if (status == HIPRESS_LOST) {
@@ -536,11 +534,12 @@ TEST_CASE("C: names are text, and ranks are no more than can meet") {
 }
 
 TEST_CASE("C: whatever is called in whatever order ends with a status") {
-  // One rank, two engines: null, wrong numbers, sizes and types, twice, of the other engine.
+  // Calls the functions of two engines of one rank at random, with null pointers, wrong numbers,
+  // sizes and types, repeatedly, and with works of the other engine.
   std::mt19937 draws(7);
   const auto below = [&](unsigned bound) { return draws() % bound; };
   for (int round = 0; round < 40; ++round) {
-    hipress_engine* engines[3] = {};  // the last stays null
+    hipress_engine* engines[3] = {};  // the last one stays null
     for (int i = 0; i < 2; ++i) {
       const std::string meeting = fmt::format("local:test-c-misuse-{}-{}", round, i);
       hipress_options options = options_of(0, 1, meeting.c_str());
@@ -549,7 +548,7 @@ TEST_CASE("C: whatever is called in whatever order ends with a status") {
       CAPTURE(last_error());
       REQUIRE(opened == HIPRESS_OK);
     }
-    // Each engine has tensors of its own, as it may write to them until it is waited for.
+    // Each engine has tensors of its own, as it may write to them until they are waited for.
     std::vector<std::vector<float>> a(3, std::vector<float>(100, 1));
     std::vector<std::vector<std::uint16_t>> b(3, std::vector<std::uint16_t>(3, 0x3f80));
     std::vector<hipress_work*> works;
@@ -602,7 +601,7 @@ TEST_CASE("C: whatever is called in whatever order ends with a status") {
           break;
         }
         case 7:
-          if (!works.empty()) break;  // it would wait for what nobody submits
+          if (!works.empty()) break;  // it would wait for gradients that are never submitted
           CHECK(hipress_save_state(engine, below(4) == 0 ? nullptr : state.c_str()) <=
                 HIPRESS_LOST);
           CHECK(hipress_load_state(engine, below(4) == 0 ? "" : state.c_str()) <= HIPRESS_LOST);

@@ -1,5 +1,5 @@
-// What is applied over many steps sums to the mean of what was submitted, also where some results
-// are never applied: the registry of algorithms by the topologies that average.
+// Tests, for every algorithm and every topology that averages, that the results applied over many
+// steps sum to the mean of the submitted gradients, even if some results are never applied.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -23,11 +23,11 @@ constexpr int kRanks = 3;
 constexpr int kSteps = 400;
 constexpr int kMostDraining = 3000;
 
-/// What happens to results.
+/// Use that ranks make of the steps' results.
 enum class Course : std::uint8_t {
   kAllApplied,
   kEverySecondUnused,  ///< no rank uses the second gradient in odd steps
-  kSomeSkipped,        ///< one rank overflows now and then, and all skip the step
+  kSomeSkipped,        ///< in some steps one rank overflows, and all ranks skip the step
 };
 constexpr std::uint32_t kSecond = 1;
 
@@ -54,7 +54,7 @@ Values constant_gradients(int rank) {
 }
 
 struct Sums {
-  std::vector<std::vector<double>> applied, submitted;  ///< per gradient; of all steps
+  std::vector<std::vector<double>> applied, submitted;  ///< per gradient: sum over all steps
 
   Sums() {
     for (const Gradient& gradient : gradients()) {
@@ -66,9 +66,9 @@ struct Sums {
   static void add(std::vector<double>& sum, const std::vector<float>& values, double times) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += times * values[i];
   }
-  /// How much of what was submitted has been applied, over all gradients' elements.
+  /// Projection of the applied sums on the submitted ones; 1 if all was applied.
   double gain() const { return product(applied, submitted) / product(submitted, submitted); }
-  /// The distance between the two, relative to what was submitted.
+  /// Distance between applied and submitted sums, relative to the submitted ones.
   double distance() const {
     const double between =
         product(applied, applied) - 2 * product(applied, submitted) + product(submitted, submitted);
@@ -113,7 +113,8 @@ class Trainer {
     }
   }
 
-  /// Adds this rank's residuals to `held` as its next gradients would have them: a mean over ranks.
+  /// Takes this rank's residuals and adds them to `held`, divided by the number of ranks, as if
+  /// they were averaged with its next gradients.
   void flush(std::vector<std::vector<double>>& held) {
     Values values = all_.front();
     for (std::uint32_t g = 0; g < values.size(); ++g) {
@@ -128,7 +129,7 @@ class Trainer {
     }
   }
 
-  /// Steps of zero gradients, until residuals have come out.
+  /// Runs steps with zero gradients until the residuals have been sent.
   void drain() {
     const Values zeros = [&] {
       Values made = all_.front();
@@ -182,8 +183,8 @@ Sums train(const std::shared_ptr<const Compiled>& compiled, Course course) {
   return sums;
 }
 
-/// All gradients compressed, perhaps in one bulk group; null where the topology cannot run the
-/// algorithm.
+/// Compiles a plan that compresses all gradients, in one bulk group if `grouped`. Null if the
+/// topology cannot run the algorithm.
 std::shared_ptr<const Compiled> compiled_of(const std::string& algorithm,
                                             const std::string& topology, bool grouped) {
   try {
@@ -207,14 +208,14 @@ std::vector<std::string> averaging_topologies() {
   return names;
 }
 
-/// Every algorithm, and 4-bit floats that are rounded at random, too.
+/// All algorithms, and in addition 4-bit floats with random rounding.
 std::vector<std::string> all_algorithms() {
   std::vector<std::string> texts = {"fp4block(stochastic=1)"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) texts.emplace_back(row.name);
   return texts;
 }
 
-/// Trains a few steps, and then applies what is held back, in one go.
+/// Trains a few steps, then takes all residuals and applies them at once.
 Sums train_and_flush(const std::shared_ptr<const Compiled>& compiled) {
   constexpr int kFew = 7;
   Sums sums;
@@ -226,7 +227,7 @@ Sums train_and_flush(const std::shared_ptr<const Compiled>& compiled) {
         Trainer trainer(engine, endpoint.rank(), Course::kAllApplied,
                         endpoint.rank() == 0 ? &sums : nullptr);
         trainer.train(kFew);
-        endpoint.all_gather("trained");  // rank 0 adds to the sums until then
+        endpoint.all_gather("trained");  // rank 0 adds to the sums before this
         const std::lock_guard lock(mutex);
         trainer.flush(sums.applied);
       },
@@ -235,16 +236,18 @@ Sums train_and_flush(const std::shared_ptr<const Compiled>& compiled) {
   return sums;
 }
 
-/// Trains every algorithm with every topology that runs it, alone and in a bulk group: all that is
-/// applied sums to the mean of what was computed, in those courses that `takes` asks for.
+/// Trains with every algorithm and every topology that runs it, with and without a bulk group, and
+/// checks that the applied results sum to the mean of the gradients. `takes` is called for each
+/// combination with a course; false: it is left out.
 void check_conservation(const std::function<bool()>& takes) {
   for (const std::string& algorithm : all_algorithms()) {
     const kernels::CodecTraits traits = kernels::make_codec(algorithm)->traits();
     CHECK_FALSE(traits.own_optimizer);
-    // Without residuals, rounding at random is off by less and less, and to nearest by as much in
-    // every step, but to both sides. With E3M0's eight magnitudes that is 18 % of normal numbers
-    // (docs/kernels.md), and two or three encodings, independent of each other, are off by up to
-    // sqrt(3) times as much; what lies between two magnitudes is more often nearer to the smaller.
+    // Without residuals, the error of random rounding averages out over the steps. That of rounding
+    // to nearest is the same in every step, but has both signs. With E3M0's eight magnitudes, it is
+    // 18 % for normally distributed numbers (docs/kernels.md), and up to sqrt(3) times as much
+    // after two or three independent encodings. The gain deviates from 1, too, as numbers between
+    // two magnitudes are more often nearer to the smaller one.
     const bool few_magnitudes = algorithm == "fp4block";
     const double farthest = few_magnitudes                             ? 0.181 * std::sqrt(3)
                             : traits.error_feedback || traits.additive ? 0.02
@@ -258,7 +261,7 @@ void check_conservation(const std::function<bool()>& takes) {
         ++topologies;
         for (const Course course :
              {Course::kAllApplied, Course::kEverySecondUnused, Course::kSomeSkipped}) {
-          if (grouped && course == Course::kAllApplied) continue;  // as in the next
+          if (grouped && course == Course::kAllApplied) continue;  // the next course covers it
           if (!takes()) continue;
           CAPTURE(algorithm, topology, grouped, static_cast<int>(course));
           const Sums sums = train(compiled, course);
@@ -276,7 +279,7 @@ void check_conservation(const std::function<bool()>& takes) {
 
 TEST_CASE("what is applied sums to the mean of gradients, for every algorithm and topology",
           "[slow]") {
-  // Every course meets every topology, with one algorithm or another.
+  // Every third combination: every course meets every topology, with one algorithm or another.
   check_conservation([turn = 0]() mutable { return turn++ % 3 == 0; });
 }
 
@@ -294,7 +297,7 @@ TEST_CASE("residuals that are taken complete what was applied, for every algorit
         if (compiled == nullptr) continue;
         ++tried;
         CAPTURE(algorithm, topology, grouped);
-        // Applied and held back are the sum of what was submitted, up to rounding.
+        // Applied results and residuals are the sum of the submitted gradients, up to rounding.
         CHECK(train_and_flush(compiled).distance() < 1e-5);
       }
     }
@@ -313,7 +316,8 @@ TEST_CASE("dgc with momentum is an optimizer of its own, which is announced, and
   CHECK(note.find("not the mean of gradients, but up to 10 times it") != std::string::npos);
   CHECK(kernels::optimizer_note("dgc").empty());
   CHECK(kernels::optimizer_note("powersgd(rank=2)").empty());
-  // Where nodes' gradients are added before they are encoded, momentum would act on some alone.
+  // In these topologies, nodes' gradients are added between encodings, so momentum would not see
+  // every node's gradient once.
   for (const std::string topology : {"ps", "ring"}) {
     CHECK(compiled_of(algorithm, topology, false) == nullptr);
   }

@@ -1,4 +1,4 @@
-// What is decided for a device before it runs anything: rounds, waits, and where things lie.
+// Tests what is decided before a device runs anything: rounds, waits of streams, memory layout.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -20,8 +20,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Per task, the last round among what it depends on, itself included; -1 for none. Fails where a
-/// message depends on one of its own round or of a later one.
+/// Requires that every Send and AllReduce is in a round, and depends only on earlier rounds.
 void require_order(const casync::TaskGraph& graph, const std::vector<Round>& rounds) {
   std::vector<int> round_of(graph.tasks(), -1);
   for (std::size_t r = 0; r < rounds.size(); ++r) {
@@ -57,7 +56,7 @@ TEST_CASE("rounds hold every message once, behind all that it depends on") {
         for (const RoundLimits& limits :
              {RoundLimits{}, RoundLimits{.bytes = 5000, .messages = 2}}) {
           INFO(topology << " N = " << nodes << " K = " << partitions);
-          // The last is no message of a codec, but a cast that an all-reduce makes itself.
+          // With 7 partitions and allreduce, no message is encoded: the all-reduce itself casts.
           const std::string form = topology == "allreduce" && partitions == 7 ? "fp16" : "raw";
           const Case made = make_case(topology, nodes, partitions, form, {1, 33, 20000, 5000});
           const std::vector<Round> rounds = derive_rounds(made.graph, limits);
@@ -84,7 +83,7 @@ TEST_CASE("rounds hold every message once, behind all that it depends on") {
 }
 
 TEST_CASE("a raw ring of one gradient takes a round per hop") {
-  // N partitions travel at once, one message per rank and hop: N−1 hops to add and N−1 to spread.
+  // N partitions travel at once, one message per rank and hop: N−1 hops add, and N−1 distribute.
   constexpr std::uint32_t kNodes = 4;
   const Case made = make_case("ring", kNodes, kNodes, "raw", {128 * kNodes});
   const std::vector<Round> rounds = derive_rounds(made.graph);
@@ -112,7 +111,7 @@ TEST_CASE("a round holds no more of a rank than its limits, unless one message d
 }
 
 TEST_CASE("what is ready later does not hold up what is ready sooner") {
-  // The second gradient is ready a second after the first: far behind anything of the first.
+  // The second gradient is ready one second after the first, long after all messages of the first.
   Case made = make_case("ring", 3, 3, "raw", {96, 96});
   made.model.gradients[1].ready_s = 1;
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
@@ -130,7 +129,7 @@ TEST_CASE("an all-reduce that lacks a node has no round") {
 }
 
 TEST_CASE("a stream waits once for what it does not know, and never for itself") {
-  // Rank 1 of a ps of 2: gradient 0 is coded, sent, received and decoded here.
+  // On rank 1 of ps with N = 2, gradient 0 is encoded, sent, received and decoded.
   const Case made = make_case("ps", 2, 1, "onebit", {64});
   const Program program(made.graph, made.model, made.plan, 1);
   FakeDevice device({});
@@ -145,14 +144,14 @@ TEST_CASE("a stream waits once for what it does not know, and never for itself")
                       receive = find(Kind::kRecv), decode = find(Kind::kDecode);
   for (int iteration = 0; iteration < 2; ++iteration) {
     schedule.begin();
-    const int before = device.waits;  // begin() has the other streams wait for the origin
+    const int before = device.waits;  // begin() makes the other streams wait for the origin
     schedule.pass(find(Kind::kBackward));
     schedule.enqueue(Stream::kOwnCodec, {&encode, 1}, [] {});
     CHECK(device.waits == before);
     schedule.enqueue(Stream::kOutbound, {&send, 1}, [] {});
     CHECK(device.waits == before + 1);  // for the Encode
     schedule.enqueue(Stream::kOutbound, {&send, 1}, [] {});
-    CHECK(device.waits == before + 1);  // known meanwhile
+    CHECK(device.waits == before + 1);  // the Encode is known to be done
     CHECK_FALSE(schedule.follows(receive, Stream::kOutbound));
     schedule.enqueue(Stream::kInbound, {&receive, 1}, [] {});
     CHECK(schedule.follows(decode, Stream::kInbound));
@@ -167,7 +166,7 @@ TEST_CASE("a stream waits once for what it does not know, and never for itself")
 }
 
 TEST_CASE("the arena is as large as what lies in it, and nothing overlaps") {
-  // Rank 1 of ps, N = 2, K = 1: gradient g is served by rank g mod 2.
+  // The program is rank 1's in ps with N = 2, K = 1. Rank g mod 2 is the server of gradient g.
   const Case made = make_case("ps", 2, 1, "onebit", {1000, 1000});
   const Program program(made.graph, made.model, made.plan, 1);
   const DeviceLayout layout = make_device_layout(program, DeviceTransport::kPinned);
@@ -176,11 +175,11 @@ TEST_CASE("the arena is as large as what lies in it, and nothing overlaps") {
   CHECK(layout.unit_bytes == 2 * 4096);
   CHECK(layout.messages == layout.unit_bytes);
   CHECK(layout.message_bytes == (program.arena_bytes() + 255) / 256 * 256);
-  // A residual and a Deferred of gradient 0's worker here, and of gradient 1's server.
+  // Gradient 0's worker and gradient 1's server have a residual and a Deferred each.
   CHECK(layout.state_bytes == 2 * (4096 + 256));
   CHECK(layout.arena_bytes() == layout.state_begin + layout.state_bytes);
   CHECK(layout.device_bytes() == layout.arena_bytes() + 2 * layout.temporary_bytes);
-  // One message out and one in for gradient 0, and for gradient 1: onebit's 1000 bits, with header.
+  // Each gradient has one message out and one in, with onebit's header and 1000 bits.
   const std::int64_t message = made.plan.codecs.front()->encoded_bytes(1000);
   CHECK(layout.staging.size() == 4);
   CHECK(layout.pinned_bytes == 4 * ((message + 255) / 256 * 256));
@@ -199,18 +198,19 @@ TEST_CASE("temporary memory is that of all members of a batch") {
     const bool codes = task.task.kind == Kind::kEncode || task.task.kind == Kind::kDecode;
     if (codes) largest = std::max(largest, 1 + program.members(task).size());
   }
-  CHECK(largest >= 50);  // a rank serves every other gradient, and is the worker of the rest
+  // A rank is the server of half of the gradients, and a worker of the others.
+  CHECK(largest >= 50);
   const Case alone = make_case("ps", 2, 1, "dgc", {kElements});
   const std::int64_t of_one =
       make_device_layout(Program(alone.graph, alone.model, alone.plan, 1), DeviceTransport::kPinned)
           .temporary_bytes;
-  // All gradients are of one size, and so is what coding them takes.
+  // All gradients have the same size, so all need the same temporary memory.
   CHECK(make_device_layout(program, DeviceTransport::kPinned).temporary_bytes ==
         static_cast<std::int64_t>(largest) * of_one);
 }
 
 TEST_CASE("a raw slice that goes to several ranks is copied to the host once") {
-  // The server of the one gradient, N = 4: three slices come in, and the mean goes out to three.
+  // With N = 4, the server of the only gradient receives 3 slices and sends the mean to 3 ranks.
   const Case made = make_case("ps", 4, 1, "raw", {64});
   const Program program(made.graph, made.model, made.plan, 0);
   REQUIRE(program.sends().size() == 3);

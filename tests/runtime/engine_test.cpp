@@ -44,7 +44,7 @@ std::shared_ptr<const Compiled> compile_all(const std::vector<std::int64_t>& siz
   return compile(make_gradients(sizes), std::move(plan));
 }
 
-/// Per gradient, what `rank` ends with, by the serial reference, iteration after iteration.
+/// Expected results per gradient on `rank` and iteration, computed by the serial reference.
 class Expected {
  public:
   Expected(const Compiled& compiled, std::uint32_t rank)
@@ -102,7 +102,7 @@ void require_none(const std::vector<std::exception_ptr>& errors) {
   for (const std::exception_ptr& error : errors) REQUIRE(message_of(error) == "no error");
 }
 
-/// Synchronises all gradients, in an order of the rank's own, and says of which the bits are wrong.
+/// Synchronises all gradients in an order that depends on the rank. Returns those with wrong bits.
 std::string wrong_in(Engine& engine, Expected& expected, std::uint32_t rank,
                      std::uint64_t iteration) {
   const Compiled& compiled = engine.compiled();
@@ -126,7 +126,7 @@ std::string wrong_in(Engine& engine, Expected& expected, std::uint32_t rank,
   return wrong;
 }
 
-/// Every rank's wrong gradients, of all iterations.
+/// Names of the wrong gradients per rank, over all iterations.
 std::vector<std::string> wrong_of(const std::shared_ptr<const Compiled>& compiled,
                                   const std::string& transport, std::uint64_t iterations) {
   const auto ranks = static_cast<int>(compiled->graph.nodes);
@@ -174,7 +174,7 @@ TEST_CASE("one rank alone keeps its values") {
 }
 
 TEST_CASE("all-reduces run in one order on ranks that submit in different ones") {
-  // Three ranks with the values i + r, 0 <= r < 3: the mean is i + 1, exactly.
+  // Element i has the value i + r on rank r of 3, so the mean is exactly i + 1.
   const std::string transport = GENERATE("memory", "tcp");
   const auto compiled = compile_all({900, 5, 64, 300}, "allreduce", 3, "raw");
   require_none(run_ranks(
@@ -277,13 +277,13 @@ TEST_CASE("two engines in one job do not meet") {
 
 TEST_CASE("half-precision tensors end with fp32's means, rounded once") {
   const auto type = GENERATE(models::Dtype::kFloat16, models::Dtype::kBfloat16);
-  constexpr std::size_t kCount = 5001;  // odd, and of several tiles
+  constexpr std::size_t kCount = 5001;  // an odd number that takes several tiles
   plans::ResolvedPlan plan = make_plan(make_model({kCount}), "ring", 2, 2, nullptr);
   const auto wide = compile({{.name = "g", .elements = kCount}}, plan);
   const auto half = compile({{.name = "g", .elements = kCount, .type = type}}, plan);
   require_none(run_ranks(2, [&](transport::Endpoint& endpoint) {
     std::vector<float> values = input(*wide, 0, static_cast<std::uint32_t>(endpoint.rank()), 0);
-    // A 16-bit number that is not aligned for anything larger, and a word behind that must stay.
+    // The numbers are aligned to 2 bytes only. The words before and behind them must not change.
     std::vector<std::uint16_t> codes(kCount + 2, 0xabcd);
     narrow(values, type, codes.data() + 1);
     widen(codes.data() + 1, type, values);
@@ -313,7 +313,7 @@ TEST_CASE("tensors on a GPU are read after their events, and written before thei
     FakeDevice device({.seed = static_cast<unsigned>(endpoint.rank())});
     Engine engine(endpoint, compiled, {.device = &device});
     for (int iteration = 0; iteration < 5; ++iteration) {
-      // On the "GPU" a and b; c in a group with b, on the host. Ranks have 1 and 3: the mean is 2.
+      // a and b are on the "GPU"; c is on the host, grouped with b. The mean of 1 and 3 is 2.
       std::vector<float> a(300), b(40), c(50, 1 + 2 * rank);
       std::vector<std::uint16_t> codes(40);
       std::atomic<bool> a_is_there = false, b_is_there = false;
@@ -328,7 +328,7 @@ TEST_CASE("tensors on a GPU are read after their events, and written before thei
                                           .event = &b_is_there});
       const Work of_c = engine.submit(2, lend(c));
       if (of_a.done() || of_b.done() || of_c.done()) throw std::runtime_error("not waited for");
-      // Streams are first in, first out: b waits for a's event, too.
+      // Streams are first in, first out, so b waits for a's event, too.
       std::ranges::fill(b, 1 + 2 * rank);
       narrow(b, type, memory_of_b);
       b_is_there = true;
@@ -350,7 +350,7 @@ TEST_CASE("what follows a work may submit again") {
   const auto compiled = compile_all({64}, "ring", 2, "raw");
   require_none(run_ranks(2, [&](transport::Endpoint& endpoint) {
     Engine engine(endpoint, compiled, {});
-    // (1 + 2) / 2, and then both have the same.
+    // The first mean is (1 + 2) / 2; after it, both ranks have the same values.
     std::vector<float> values(64, static_cast<float>(1 + endpoint.rank()));
     std::promise<int> over;
     int count = 0;
@@ -396,12 +396,12 @@ TEST_CASE("an engine refuses tensors that are not the gradient's") {
         changed([](Tensor& t) { t.on_device = true; }).find("without one") == std::string::npos) {
       throw std::runtime_error("a wrong tensor was taken, or refused in other words");
     }
-    engine.submit(0, right).wait();  // none of that did any harm
+    engine.submit(0, right).wait();  // the refused calls changed nothing
   }));
 }
 
 TEST_CASE("a gradient is not submitted twice at a time, nor after the end") {
-  // A group of two, so that the first one's work cannot be done.
+  // The gradients form a group, so the first one's work waits for the second one.
   const auto compiled = compile_all({64, 32}, "ring", 1, "raw", [](casync::Plan& plan) {
     plan.bulk_groups = {{0, 1}};
   });
@@ -456,7 +456,7 @@ TEST_CASE("when a rank is lost, every wait of the others names it, and close wor
           }
         };
         for (const std::uint32_t g : {0u, 1u, 2u}) {
-          count([&] { works.push_back(submit(g)); });  // or it is refused at once
+          count([&] { works.push_back(submit(g)); });  // or the submission fails at once
         }
         for (const Work& work : works) {
           count([&] { work.wait(); });
@@ -464,7 +464,7 @@ TEST_CASE("when a rank is lost, every wait of the others names it, and close wor
           work.then([&](const std::exception_ptr& error) { told = culprit_of(error) == 2; });
           if (!told) throw std::runtime_error("then() was told of no failure");
         }
-        count([&] { submit(0); });  // refused now, at the latest
+        count([&] { submit(0); });  // fails now at the latest
         engine.close();
         try {
           submit(0);
@@ -478,7 +478,7 @@ TEST_CASE("when a rank is lost, every wait of the others names it, and close wor
   CHECK(named == 2 * 4);
 }
 
-/// Tells `over` when `act` has ended, however it did.
+/// Calls `act` and sets `over` when it has returned or thrown.
 void run_and_tell(std::promise<void>& over, const std::function<void()>& act) {
   try {
     act();
@@ -490,7 +490,7 @@ void run_and_tell(std::promise<void>& over, const std::function<void()>& act) {
 }
 
 TEST_CASE("a rank that goes on when another has left is told who left") {
-  // Rank 2 sends to rank 0 and receives from rank 1, in a ring; the one that goes on may be either.
+  // In a ring, rank 2 sends to rank 0 and receives from rank 1. Either of these may go on.
   const std::string transport = GENERATE("memory", "tcp");
   const std::string topology = GENERATE("ps", "ring", "allreduce");
   const int goes_on = GENERATE(0, 1);
@@ -505,14 +505,14 @@ TEST_CASE("a rank that goes on when another has left is told who left") {
         std::vector<float> values(64, 1.0f);
         Engine engine(endpoint, compiled, {.timeout_s = 600});
         engine.submit(0, lend(values)).wait();
-        averaged.arrive_and_wait();  // a job that fails sooner fails for all
+        averaged.arrive_and_wait();  // so that all ranks have finished before one leaves
         if (endpoint.rank() == 2) return;
         if (endpoint.rank() != goes_on) return is_over.wait();
         run_and_tell(over, [&] { engine.submit(0, lend(values)).wait(); });
       },
       transport, 600);
   CHECK(culprit_of(errors[static_cast<std::size_t>(goes_on)]) == 2);
-  // It may have left the exchange, or the job.
+  // Rank 2 may have left the exchange or the whole job.
   CHECK_THAT(message_of(errors[static_cast<std::size_t>(goes_on)]), Contains("rank 2 left"));
   CHECK(message_of(errors[2]) == "no error");
   CHECK(message_of(errors[static_cast<std::size_t>(1 - goes_on)]) == "no error");
@@ -533,7 +533,7 @@ TEST_CASE("a rank that does not submit for the timeout is named") {
 }
 
 TEST_CASE("a message that is damaged ends the job, and the error names its task") {
-  // Its codec decodes nothing.
+  // Codec that reports every message as damaged.
   class Refusing : public WrongCodec {
    public:
     Refusing() : WrongCodec(0) {}
@@ -612,7 +612,7 @@ TEST_CASE("small gradients of a named plan travel together where that is asked f
   PlanChoice choice{.plan = "none", .nodes = 2};
   CHECK(members(choice) == Members{{0}, {1}, {2}, {3}, {4}, {5}});
   choice.group_bytes = 1000;
-  // One is too large, one of another type; behind the large one the group goes on.
+  // Gradient 2 is too large, gradient 4 has another dtype. The group continues after gradient 2.
   CHECK(members(choice) == Members{{2}, {0, 1, 3}, {4}, {5}});
   choice.plan = "fp16";
   CHECK(members(choice) == Members{{2}, {0, 1, 3, 4, 5}});
@@ -636,7 +636,7 @@ TEST_CASE("no bulk group has gradients of two fragments") {
   };
   using Members = std::vector<std::vector<std::uint32_t>>;
   const PlanChoice choice{.plan = "none", .nodes = 2, .group_bytes = 10000};
-  // A rule of a plan: groups of up to 1000 bytes, that is {0 … 5} with 840.
+  // This plan has a rule for groups of up to 1000 bytes. Gradients 0 to 5 together have 840.
   plans::ResolvedPlan ruled = compile(gradients, PlanChoice{.plan = "none", .nodes = 2})->plan;
   ruled.plan.bulk = {.threshold_bytes = 1000, .limit_bytes = 1000};
   CHECK(members(*compile(gradients, choice)) == Members{{0, 1, 2, 3, 4, 5}});

@@ -28,28 +28,28 @@
 
 namespace hipress::runtime {
 
-/// How a fake device behaves.
+/// Behaviour of a fake device.
 struct FakeDeviceOptions {
-  unsigned seed = 1;  ///< of the order in which it serves its streams
+  unsigned seed = 1;  ///< seed of the order in which it serves its streams
   std::int64_t free_bytes = std::int64_t{1} << 40;
-  bool ignores_waits = false;  ///< as if the runtime had forgotten every event
-  std::optional<models::ComputeClass> cannot_compute = {};  ///< has no kernels for that
-  std::string fails_at_codec = {};  ///< "encode" or "decode" throws this once it is enqueued
+  /// Streams do not wait for events, as if the runtime had forgotten them.
+  bool ignores_waits = false;
+  /// Class of computation without kernels.
+  std::optional<models::ComputeClass> cannot_compute = {};
+  std::string fails_at_codec = {};  ///< codec call that throws: "encode" or "decode"
   std::function<void()> before_encode = {}, before_decode = {};  ///< called in the stream
-  std::function<std::int64_t()> taken_bytes = {};                ///< what others take of free_bytes
+  std::function<std::int64_t()> taken_bytes = {};  ///< part of free_bytes that other programs take
 };
 
-/// A stream of a fake device: pieces of work that are tried in their order until they say that they
-/// are done.
+/// A stream of a fake device: a queue of work. The first piece is called until it returns true.
 class FakeStream {
  public:
   virtual ~FakeStream() = default;
   virtual void enqueue(std::function<bool()> work) = 0;
 };
 
-/// A device of the host's own memory and codecs, which runs its streams in whatever order their
-/// events allow, now and then one of them late: what the runtime forgot to order goes wrong in
-/// some of its orders.
+/// A device with the host's memory and codecs. It runs its streams in any order that their events
+/// allow, and now and then delays one: work that the runtime forgot to order sometimes goes wrong.
 class FakeDevice : public Device {
  public:
   explicit FakeDevice(const FakeDeviceOptions& options) : options_(options), random_(options.seed) {
@@ -174,7 +174,7 @@ class FakeDevice : public Device {
     std::chrono::steady_clock::time_point at;
   };
 
-  /// The host's codec, run when the stream gets there.
+  /// The host's codec, run when its turn in the stream comes.
   class Codec : public kernels::Codec {
    public:
     Codec(std::unique_ptr<kernels::Codec> host, const FakeDeviceOptions& options)
@@ -224,7 +224,7 @@ class FakeDevice : public Device {
     });
   }
 
-  /// Filled with what is no sensible number, so that nobody relies on zeros.
+  /// Allocates memory filled with garbage, so that code that relies on zeros fails.
   std::byte* take(std::int64_t bytes) {
     constexpr std::size_t kAlignment = 256;
     const std::size_t rounded =
@@ -285,13 +285,13 @@ class FakeDevice : public Device {
   std::deque<FakeEvent> events_;
   std::mt19937 random_;
   bool stopping_ = false;
-  std::string failure_;  ///< of something that was enqueued
+  std::string failure_;  ///< error of enqueued work
   std::vector<std::unique_ptr<std::byte, void (*)(void*)>> memory_;
   std::thread worker_;
 };
 
-/// An NCCL for fake devices. A message is over at both ends at once, as between buffers that are
-/// too small for it: ranks that do not keep one order wait for ever.
+/// An NCCL for fake devices. A message ends at both ends at the same time, as with buffers that are
+/// too small for it, so ranks with different orders deadlock.
 class FakeNccl : public transport::NcclLibrary {
  public:
   int version() const override { return version_of ? version_of() : 22809; }
@@ -308,9 +308,9 @@ class FakeNccl : public transport::NcclLibrary {
   std::function<int()> version_of;
   std::atomic<int> silent = -1;   ///< a rank whose groups are never run
   std::atomic<int> failing = -1;  ///< a rank whose NCCL fails at its third group
-  std::atomic<int> joined = 0;    ///< ranks
-  std::atomic<int> groups = 0;    ///< issued, of all ranks
-  std::atomic<int> aborted = 0;   ///< links
+  std::atomic<int> joined = 0;    ///< number of ranks that have joined
+  std::atomic<int> groups = 0;    ///< number of groups issued by all ranks
+  std::atomic<int> aborted = 0;   ///< number of aborted links
 
  private:
   struct Parcel {
@@ -319,7 +319,7 @@ class FakeNccl : public transport::NcclLibrary {
   };
   struct Collective {
     int ranks = 0, fetched = 0;
-    std::vector<std::vector<std::byte>> parts;  ///< what each rank gave
+    std::vector<std::vector<std::byte>> parts;  ///< input of each rank
   };
 
   class Link : public transport::NcclLink {
@@ -365,7 +365,7 @@ class FakeNccl : public transport::NcclLibrary {
       std::vector<bool> matched;
       std::vector<std::shared_ptr<Parcel>> sent;
       bool posted = false;
-      std::vector<int> collectives;  ///< their numbers
+      std::vector<int> collectives;  ///< numbers of its collectives
     };
 
    private:
@@ -395,7 +395,7 @@ class FakeNccl : public transport::NcclLibrary {
                            : operation.kind == Kind::kReceive ? receive(operation, rank)
                                                               : fetch(operation, number, rank);
       }
-      // What comes from one peer comes in its order.
+      // Messages of one peer arrive in order.
       done = done && group.matched[i];
       if (!group.matched[i] && operation.kind == Kind::kReceive) break;
     }
@@ -448,7 +448,7 @@ class FakeNccl : public transport::NcclLibrary {
     return true;
   }
 
-  /// Puts into the rank's memory what the collective leaves there.
+  /// Writes a collective's result into the rank's memory.
   static void take_part(const transport::NcclOperation& operation,
                         const std::vector<std::vector<std::byte>>& parts, std::size_t rank) {
     const std::size_t shard = static_cast<std::size_t>(operation.bytes) / parts.size();
@@ -472,7 +472,7 @@ class FakeNccl : public transport::NcclLibrary {
     }
   }
 
-  /// Puts the sum of so many bytes of all parts into the memory.
+  /// Writes the sum of all parts, for `bytes` bytes at `from`, into the memory.
   static void add(const transport::NcclOperation& operation,
                   const std::vector<std::vector<std::byte>>& parts, std::size_t from,
                   std::size_t bytes) {

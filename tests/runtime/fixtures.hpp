@@ -16,14 +16,14 @@
 
 namespace hipress::runtime {
 
-/// What a replay needs; the members refer to each other's contents by index only.
+/// Arguments of a replay. The members refer to each other by index only.
 struct Case {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
 };
 
-/// fp16, but decoding leaves one element wrong: of every slice, or of those of one length.
+/// fp16, but decoding makes one element wrong in every slice, or in slices of one length.
 class WrongCodec : public kernels::Codec {
  public:
   explicit WrongCodec(std::int64_t element, std::optional<std::int64_t> length = {})
@@ -51,7 +51,7 @@ class WrongCodec : public kernels::Codec {
   std::optional<std::int64_t> length_;
 };
 
-/// A model with gradients "g0", "g1" … of these sizes, all ready at once.
+/// Model with gradients "g0", "g1" … of these sizes, which are all ready at once.
 inline models::Model make_model(const std::vector<std::int64_t>& sizes) {
   models::Model model{.name = "test", .source = {}, .unit = {}, .gradients = {}};
   for (const std::int64_t elements : sizes) {
@@ -61,7 +61,8 @@ inline models::Model make_model(const std::vector<std::int64_t>& sizes) {
   return model;
 }
 
-/// Every gradient in K partitions with one codec, or raw if it is null or does not take the shape.
+/// Plan with every gradient in K partitions with one codec; gradients are raw if the codec is null
+/// or cannot take their shape.
 inline plans::ResolvedPlan make_plan(const models::Model& model, const std::string& topology,
                                      std::uint32_t nodes, std::int32_t partitions,
                                      std::shared_ptr<const kernels::Codec> codec) {
@@ -84,7 +85,7 @@ inline std::shared_ptr<const kernels::Codec> codec_or_raw(const std::string& alg
   return kernels::make_codec(algorithm);
 }
 
-/// What a library's all-reduce can carry.
+/// True if a library's all-reduce can sum such values.
 inline bool can_be_summed(const std::string& algorithm) {
   return algorithm == "raw" || kernels::make_codec(algorithm)->traits().half_precision;
 }

@@ -1,5 +1,5 @@
-// Ranks that end while no rank has anything under way. Each is a process of its own. The timeout is
-// longer than that of ctest, and its error says something else.
+// Tests of ranks that end while all ranks are idle. Each rank is a process. The job's timeout is
+// longer than that of ctest, and would give a different error.
 
 #include <catch2/catch.hpp>
 #include <csignal>

@@ -25,7 +25,7 @@ struct HandMade {
   TaskId add(Kind kind, std::uint32_t node, std::int64_t amount, casync::Operands operands = {}) {
     return builder.add({.amount = amount, .node = node, .peer_offset = 1, .kind = kind}, operands);
   }
-  /// All of the slice from node 0 to node 1; returns the Recv, which writes `message`.
+  /// Sends the whole slice from node 0 to node 1; returns the Recv, which writes `message`.
   TaskId transfer(std::uint32_t message) {
     const TaskId send = add(Kind::kSend, 0, 256, {slice(0), casync::kNoIndex});
     const TaskId recv = add(Kind::kRecv, 1, 256, {casync::kNoIndex, message});
@@ -33,7 +33,7 @@ struct HandMade {
     return recv;
   }
   TaskId transfer() { return transfer(builder.message(1, casync::kRaw, 256)); }
-  /// On node 1, of that message.
+  /// Merges that message on node 1.
   TaskId merge(std::uint32_t message) { return add(Kind::kMerge, 1, 64, {message, slice(1)}); }
   Program program(std::uint32_t node) {
     graph = std::move(builder).build();
@@ -44,8 +44,8 @@ struct HandMade {
 }  // namespace
 
 TEST_CASE("a rank's program holds its own tasks and messages") {
-  // ps, N = 2, K = 1, onebit, g0: node 0 serves, node 1 works. Node 1: Forward, Backward, Encode,
-  // Send, Recv of the mean, Decode; messages: its own and the mean's.
+  // In ps with N = 2, K = 1 and onebit, node 0 is the server of g0. Node 1 has Forward, Backward,
+  // Encode, Send, Recv of the mean and Decode, and two messages: its own and the mean's.
   const Case made = make_case("ps", 2, 1, "onebit", {100});
   const Program program(made.graph, made.model, made.plan, 1);
   std::vector<Kind> kinds;
@@ -68,8 +68,8 @@ TEST_CASE("a server's raw receives that are merged land in buffers, the worker's
 }
 
 TEST_CASE("tasks that are ready together are served by gradient, peer_offset, partition and kind") {
-  // ps, N = 3, K = 3, raw: g0's partitions have the servers 0, 1, 2, g1's 1, 2, 0. Node 0 sends its
-  // slices of g0 to nodes 1 (peer offset 1) and 2 (peer offset 2) before those of g1 to 1 and 2.
+  // In raw ps with N = 3 and K = 3, g0's partitions have the servers 0, 1, 2, and g1's have 1, 2,
+  // 0. Node 0 sends slices of g0 to nodes 1 (peer offset 1) and 2 (offset 2), then those of g1.
   const Case made = make_case("ps", 3, 3, "raw", {300, 300});
   const Program program(made.graph, made.model, made.plan, 0);
   std::vector<const LocalTask*> sends;

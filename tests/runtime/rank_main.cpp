@@ -1,5 +1,5 @@
-// One rank of an engine, for tests that end it: runtime_rank RANK SIZE FOLDER TRANSPORT STRATEGY
-// TIMEOUT_S. Its input is a command a line, each answered by a line:
+// Runs one rank with an engine, for tests that end ranks: runtime_rank RANK SIZE FOLDER TRANSPORT
+// STRATEGY TIMEOUT_S. Reads one command per line, and answers each with a line:
 //   average   submits and waits: "averaged", or "culprit RANK: message"
 //   leave     closes the engine and leaves the job: "left"
 // It leaves at the end of its input.
@@ -17,7 +17,7 @@ namespace {
 
 using namespace hipress;
 
-/// Submits everything, then waits for everything.
+/// Submits all gradients, then waits for all.
 std::string average(runtime::Engine& engine) {
   try {
     std::vector<std::vector<float>> values;

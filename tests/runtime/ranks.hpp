@@ -41,7 +41,7 @@ inline std::vector<std::exception_ptr> run_ranks(
   return errors;
 }
 
-/// Whom a PeerError names; -1 of any other error, and of none.
+/// Culprit of a PeerError; -1 for any other error, or none.
 inline int culprit_of(const std::exception_ptr& error) {
   try {
     if (error) std::rethrow_exception(error);

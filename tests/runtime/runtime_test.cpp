@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A codec of one byte per element that tells what it is asked for, and can be held up.
+/// A codec with one byte per element that calls the test for every encode, which can delay it.
 class ScriptedCodec : public kernels::Codec {
  public:
   const kernels::CodecTraits& traits() const override { return traits_; }
@@ -37,8 +37,8 @@ class ScriptedCodec : public kernels::Codec {
   kernels::CodecTraits traits_;
 };
 
-/// Rank 1 of a ps job of two: gradients with an odd index are its own to serve, of the others it
-/// encodes and sends its slice and decodes the mean.
+/// Rank 1 of a ps job of 2. It is the server of gradients with an odd index. As a worker of the
+/// others, it encodes and sends its slice, and decodes the mean.
 struct Worker {
   explicit Worker(const std::vector<std::int64_t>& sizes, double timeout_s = 30)
       : model(make_model(sizes)),
@@ -77,17 +77,16 @@ struct Worker {
 }  // namespace
 
 TEST_CASE("waiting tasks are served by ready time, then gradient") {
-  // Five gradients of which rank 1 encodes 0, 2, 4 as worker (and 1, 3 as server, not before their
-  // messages are here). While the codec is held up with gradient 2, the others become ready: 4
-  // before 0 and 0 again with an instant that equals 4's must come out as 0, 4 only if ready times
-  // are compared first.
+  // Rank 1 encodes gradients 0, 2 and 4 as a worker (and 1 and 3 as a server, after their messages
+  // have arrived). While the codec is busy with gradient 2, the others become ready. If 4 is ready
+  // before 0, it is encoded first; at the same instant, 0 is.
   for (const bool same_instant : {false, true}) {
     Worker worker({8, 8, 8, 8, 8});
     std::mutex mutex;
     std::vector<std::uint32_t> encoded;
     std::promise<void> busy, go_on;
     worker.codec->on_encode = [&](const kernels::EncodeItem& item) {
-      if (item.key.role != 0) return;  // only what it codes as worker
+      if (item.key.role != 0) return;  // only encodes as a worker
       if (item.key.gradient == 2) {
         busy.set_value();
         go_on.get_future().wait();
@@ -126,12 +125,12 @@ TEST_CASE("a transfer that is held up blocks no codec") {
   worker.runtime.begin(0);
   worker.runtime.start(Clock::now());
   for (std::uint32_t g = 0; g < 3; ++g) worker.runtime.gradient_ready(g, Clock::now());
-  // The first send does not return, yet gradient 2 is encoded.
+  // The first send does not return; gradient 2 must be encoded nevertheless.
   REQUIRE(both_encoded.get_future().wait_for(10s) == std::future_status::ready);
   go_on.set_value();
   worker.deliver_all();
   worker.runtime.wait();
-  CHECK(sent == 3);  // two slices, and one mean
+  CHECK(sent == 3);  // two slices and one mean
 }
 
 TEST_CASE("a message that comes before the iteration starts here is taken") {
@@ -141,7 +140,7 @@ TEST_CASE("a message that comes before the iteration starts here is taken") {
   worker.runtime.start(Clock::now());
   worker.runtime.gradient_ready(0, Clock::now());
   worker.runtime.wait();
-  // 8 elements at a byte each; the server of g0 is rank 0.
+  // 8 elements take a byte each; rank 0 is the server of g0.
   CHECK(worker.runtime.bytes_sent() == 8);
 }
 
@@ -182,7 +181,7 @@ TEST_CASE("a rank that holds itself up names itself and the task") {
   Worker worker({8}, 0.05);
   worker.runtime.begin(0);
   worker.runtime.start(Clock::now());
-  worker.deliver_all();  // but the gradient never becomes ready
+  worker.deliver_all();  // the gradient never becomes ready
   try {
     worker.runtime.wait();
     FAIL("the gradient never became ready");
@@ -224,7 +223,7 @@ TEST_CASE("a gradient without a Backward task here cannot become ready") {
 }
 
 TEST_CASE("units with a pace of their own have no task in another's batch") {
-  // Node 1 encodes gradients 0 and 2 at once, whose server is node 0.
+  // Node 1 encodes gradients 0 and 2, whose server is node 0, in one batch.
   Case made = make_case("ps", 2, 1, "fp16", {64, 64, 64});
   made.plan.plan.batch.threshold_bytes = 1 << 20;
   made.graph = casync::expand_to_run(made.model, made.plan.plan);

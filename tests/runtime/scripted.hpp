@@ -34,7 +34,7 @@ class ScriptedExchange : public transport::Exchange {
   std::function<void()> on_destruction;
 };
 
-/// The endpoint of a rank whose job is the test's.
+/// The endpoint of one rank; the test plays the other ranks of the job.
 class ScriptedEndpoint : public transport::Endpoint {
  public:
   ScriptedEndpoint(int rank, int size) : rank_(rank), size_(size) {}
@@ -51,7 +51,7 @@ class ScriptedEndpoint : public transport::Endpoint {
     return make_collective ? make_collective() : nullptr;
   }
   std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
-  /// The job fails on this rank, too, as with a real one.
+  /// Makes the job fail on this rank, too, as a real endpoint does.
   void abort(int culprit, const std::string& reason) noexcept override {
     if (exchange != nullptr) exchange->events.failed({culprit, reason});
   }

@@ -1,4 +1,4 @@
-"""Tests of what bench_codecs refuses: bench_codecs_test.py PATH/bench_codecs [-v]"""
+"""Tests of the requests that bench_codecs refuses: bench_codecs_test.py PATH/bench_codecs [-v]"""
 
 import json
 import pathlib

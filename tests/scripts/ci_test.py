@@ -1,4 +1,5 @@
-"""Tests of .ci/run and of what scripts/fuzz.sh refuses: ci_test.py [-v]. The steps are scripts that end at once."""
+"""Tests of .ci/run, whose steps are here scripts that end at once, and of the requests that scripts/fuzz.sh refuses: ci_test.py
+[-v]"""
 
 import os
 import pathlib
@@ -32,7 +33,7 @@ class Steps(unittest.TestCase):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=self.root, check=True, capture_output=True)
 
     def ran(self, **environment):
-        """Exit status, lines, and the last lines without their seconds."""
+        """Runs .ci/run. Returns the exit status, the lines, and the last lines without their seconds."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("CI_", "GIT_"))}
         done = subprocess.run([self.root / ".ci/run"], capture_output=True, text=True, check=False,
                               env={**clean, "GIT_CEILING_DIRECTORIES": str(self.root.parent), **environment})

@@ -1,4 +1,4 @@
-"""The table of public complaints in docs/arithmetic.md: each command answers what the table says, within a second.
+"""Tests of the table of public complaints in docs/arithmetic.md: each command gives the table's answer within a second.
 
     complaints_test.py FOLDER_OF_TOOLS [-v]
 """
@@ -14,12 +14,12 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(sys.argv.pop(1)).resolve()
-#: Of the processor, which other processes on the machine do not stretch.
+#: Limit of a command's processor time, which other processes on the machine hardly lengthen.
 MOST_S = 1.0
 
 
 def complaints() -> list:
-    """Rows of the table: complaint, throughput that was measured, command, what it says."""
+    """Rows of the table: complaint, measured throughput, command, its answer."""
     text = (ROOT / "docs/arithmetic.md").read_text(encoding="utf-8")
     section = text[text.index("## Public complaints"):]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
@@ -49,7 +49,7 @@ class ComplaintsTest(unittest.TestCase):
                     told += f", {last['units_per_s'] / last['gpus'] / 1e3:.1f}k {answer['unit']}/s a GPU"
                 self.assertEqual(told, says)
                 self.assertIn("more hosts pay" if pays else "do not pay", answer["sentence"])
-                # Where hosts did not help, the verdict is that they do not pay.
+                # If more hosts did not help in the thread, the verdict is that they do not pay.
                 if found := re.match(r"([\d.]+) times", measured):
                     self.assertEqual((float(found[1]) < 1.5, pays), (True, False))
 

@@ -1,4 +1,4 @@
-"""Tests of cmake/HipressCuda.cmake, by which a build takes CUDA or goes without: cuda_choice_test.py CMAKE [-v]"""
+"""Tests of cmake/HipressCuda.cmake, which decides whether a build has CUDA: cuda_choice_test.py CMAKE [-v]"""
 
 import pathlib
 import subprocess
@@ -8,7 +8,7 @@ import unittest
 
 CMAKE = sys.argv.pop(1)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-#: As HipressDependencies.cmake asks.
+#: Asks as HipressDependencies.cmake does.
 ASK = """include({root}/cmake/HipressCuda.cmake)
 set(hipress_gpu_devices "{devices}/nvidia[0-9]*")
 hipress_cuda_choice(choice)
@@ -18,7 +18,7 @@ if(NOT choice STREQUAL "OFF")
 endif()
 message(STATUS "choice ${{choice}}, taken ${{taken}}")
 """
-#: Says its version as nvcc does.
+#: Prints its version as nvcc does.
 NVCC = """#!/bin/sh
 echo "nvcc: NVIDIA (R) Cuda compiler driver"
 echo "Cuda compilation tools, release {release}, V{release}.89"
@@ -33,7 +33,7 @@ class CudaChoiceTest(unittest.TestCase):
         (self.folder / "ask.cmake").write_text(ASK.format(root=ROOT, devices=self.folder))
 
     def ask(self, choice: str, release: str | None = None) -> subprocess.CompletedProcess:
-        """With nvcc of that release, or none."""
+        """Configures with an nvcc of that release, or with none."""
         nvcc = self.folder / "nvcc"
         if release:
             nvcc.write_text(NVCC.format(release=release))
@@ -51,7 +51,7 @@ class CudaChoiceTest(unittest.TestCase):
         with self.subTest(asked=asked):
             done = self.ask(*asked)
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn(said, " ".join(done.stderr.split()))  # cmake breaks lines
+            self.assertIn(said, " ".join(done.stderr.split()))  # cmake wraps lines
 
     def test_a_toolkit_that_is_new_enough_is_taken(self):
         for release in ("12.4", "12.10", "13.0"):
@@ -72,7 +72,7 @@ class CudaChoiceTest(unittest.TestCase):
 
     def test_gpu_is_auto_where_there_is_a_gpu(self):
         self.says("choice OFF, taken not asked", "GPU", "13.0")
-        (self.folder / "nvidiactl").touch()  # the driver without a GPU
+        (self.folder / "nvidiactl").touch()  # a driver without a GPU
         self.says("choice OFF, taken not asked", "gpu", "13.0")
         (self.folder / "nvidia0").touch()
         self.says("choice AUTO, taken TRUE", "GPU", "13.0")

@@ -1,4 +1,4 @@
-"""Tests of scripts/demo.py on tools that answer what the test says."""
+"""Tests of scripts/demo.py with fake tools, whose answers the tests set."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ try:
 except ImportError:
     matplotlib = None
 
-# Answers as the real tools give them; logs its command line beside itself.
+# Fake of every tool: logs its command line beside itself, and answers in the form of the real tool.
 FAKE_TOOL = """#!{python}
 import json, pathlib, sys
 arguments = sys.argv[1:]
@@ -55,7 +55,7 @@ TRACE = {
 
 
 def answers(**exec_json) -> dict:
-    """What the tools say: computation takes 0.25 s, the iteration 0.55 s predicted and 0.5 s measured."""
+    """Answers of the tools: computation takes 0.25 s, and an iteration 0.55 s as predicted and 0.5 s as measured."""
     report = {"measured_iteration_s": {"median": 0.5, "p10": 0.4, "p90": 0.6}, "predicted_iteration_s": 0.55,
               "predicted_iteration_s_p10": 0.45, "predicted_iteration_s_p90": 0.65, "within_interval": True,
               "too_uncertain": False, "drifted": False, "notes": [],
@@ -104,12 +104,12 @@ class DemoTest(unittest.TestCase):
         self.run_demo(answers())
         lines = self.progress.getvalue().splitlines()
         self.assertEqual(len(lines), 2 + 3)
-        # 4 s to touch memory, 28 to profile, 4 to plan, twice 8; none of it is done yet.
+        # Nothing is done yet: 4 s remain to touch memory, 28 to profile, 4 to plan, and 8 for each of two rows.
         self.assertEqual(lines[0], "demo: step 1 of 5, touching memory; about 52 s remain")
         self.assertRegex(lines[4], r"step 5 of 5, loopback, no compression; about \d+ s remain")
 
     def progress_after(self, seconds: float, steps: list[float]) -> demo.Progress:
-        """Whose first step took so long, and whose second begins."""
+        """Progress whose first step has taken `seconds`, and whose second step begins."""
         with mock.patch.object(demo.time, "monotonic", return_value=100.0):
             progress = demo.Progress(steps)
         self.clock = self.enterContext(mock.patch.object(demo.time, "monotonic", return_value=100.0 + seconds))
@@ -136,7 +136,8 @@ class DemoTest(unittest.TestCase):
         self.assertEqual((progress.remaining_s, progress.left_s), (0, 0))
 
     def test_tools_may_measure_again_where_there_is_time(self):
-        # 140 s: 28 s are over, and at 28/25 of the usual time a step of 40 s twice and 20 s after it take 112 s.
+        # The budget is 140 s, of which 28 s are over. At 28/25 of the usual time, a step of 40 s twice and one of 20 s take the
+        # other 112 s.
         for took, more in ((27.9, 1), (28.1, 0)):
             with self.subTest(took=took):
                 self.assertEqual(self.progress_after(took, [25, 10, 20]).again(40), ("--again", more))
@@ -184,7 +185,7 @@ class DemoTest(unittest.TestCase):
         path.chmod(0o755)
 
     def run_on_network(self, **changes) -> tuple[int, str]:
-        """On a machine on which ip and tc only take notes."""
+        """Runs the demo on a machine on which ip and tc only log their calls."""
         for name in ("ip", "tc"):
             self.provide(name, FAKE_IP)
         model = self.tools.parent / "model.yaml"
@@ -200,7 +201,7 @@ class DemoTest(unittest.TestCase):
         self.assertEqual(rows, [["1 Gbit/s", "the plan found"], ["1 Gbit/s", "PyTorch DDP"], ["1 Gbit/s", "DDP, fp16 hook"],
                                 ["1 Gbit/s", "DDP, PowerSGD hook"], ["loopback", "the plan found"], ["loopback", "no compression"]])
         self.assertIn("hipress-plan: compress (99 % sure): 44ms an iteration\n  PyTorch DDP takes 845ms\n", printed)
-        # 200 MB are scaled to half, and so are times.
+        # The 200 MB of gradients are scaled to half, and so are the times.
         self.assertEqual((self.output / "network/model.yaml").read_text(),
                          "name: m\nforward: 20.000000ms\ngradients:\n- {name: a, elements: 24999999, ready: 0.000us}\n"
                          "- {name: b, elements: 1, ready: 500.000us}\n")

@@ -1,5 +1,5 @@
-"""Pages whose links lead somewhere, that have a place in the site, and that are as long as they may be; pages, man pages and
-completions that are written from the tools: docs_test.py FOLDER_OF_TOOLS"""
+"""Tests of the pages (links, places in the site, lengths), and of the reference pages, man pages and completions that are written
+from the tools: docs_test.py FOLDER_OF_TOOLS"""
 
 import csv
 import json
@@ -90,19 +90,19 @@ def rows(page: str) -> list:
 
 
 def kept(name: str) -> list[dict]:
-    """The rows of a kept result."""
+    """Rows of a result in bench/results."""
     lines = (ROOT / "bench/results" / f"{name}.csv").read_text().splitlines()
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
 def errors_of(result: list[dict], column: str) -> list[str]:
-    """Median, 90th percentile and the largest of a column's absolute values, as pages write them."""
+    """Median, 90th percentile and maximum of a column's absolute values, as pages write them."""
     errors = [abs(float(row[column])) for row in result]
     return [f"{value:.1%}".replace("%", " %") for value in (quantile(errors, 0.5), quantile(errors, 0.9), max(errors))]
 
 
 class EvaluationTest(unittest.TestCase):
-    """docs/evaluation.md says what the kept results say."""
+    """Tests that docs/evaluation.md has the figures of the kept results."""
 
     def test_it_names_results_that_are_kept(self):
         named = set(re.findall(r"`(\w+\.csv)`", (ROOT / "docs/evaluation.md").read_text()))
@@ -193,7 +193,7 @@ class ToolsTest(unittest.TestCase):
         for name, told in self.commands.items():
             tool, *words = help_text.COMMANDS[name]
             printed = subprocess.run([TOOLS / tool, *words, "--help"], text=True, capture_output=True, check=True).stdout
-            # What CLI11 lists begins in column 3.
+            # CLI11 lists options from column 3 on.
             listed = re.findall(r"^  (?:-\w,)?(--[\w-]+)", printed.partition("\nUsage: ")[2], re.MULTILINE)
             with self.subTest(command=name):
                 self.assertEqual([option.names[-1] for option in told.options], listed)
@@ -203,7 +203,7 @@ class ToolsTest(unittest.TestCase):
                 self.assertEqual([option for option in listed if f"`{option}`" not in page], [])
 
     def completed(self, tool: str, *typed: str) -> list:
-        """What bash offers for the last of the words."""
+        """Words that bash offers to complete the last of the typed words."""
         script = completions.bash(self.commands[tool], self.commands)
         function = "_" + tool.replace("-", "_")
         words = " ".join(f"'{word}'" for word in (tool, *typed))

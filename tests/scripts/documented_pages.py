@@ -1,7 +1,6 @@
-"""Commands of the pages: which there are, which of them tests run, and why the others are not run.
-
-Commands stand in blocks of sh. Those of a page are run in their order, in one temporary folder (`run`), by the default test or by a
-long test of that page. A block that no test can run is a row of NOT_RUN; `faults` still checks its programs, options and files.
+"""Finds the commands of the pages, and lists those that tests run and the reasons why others are not run. Commands stand in blocks
+of sh. The default test, or a long test of the page, runs a page's commands in order in one temporary folder (`run`). A block that
+no test can run is a row of NOT_RUN; `faults` still checks its programs, options and files.
 
     documented_pages.py --long    prints the pages that have a long test, for CMake
 """
@@ -26,14 +25,14 @@ from reference import links  # noqa: E402  (found through the path above)
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """How the blocks of a page are run."""
+    """Conditions under which the blocks of a page are run."""
     long: bool = False  #: takes more than some seconds, so that it has a test of its own under the label long
     needs: Tuple[str, ...] = ()  #: Python modules that its commands import
     test: str = ""  #: the file that runs the page, if it is not documented_test.py
 
 
 TRAINING = "tests/python/documented_test.py"
-#: Every page that has a block that is run.
+#: Every page with a block that is run.
 PAGES = {
     "README.md": Page(),
     "docs/arithmetic.md": Page(),
@@ -72,7 +71,7 @@ PAGES = {
 
 @dataclasses.dataclass(frozen=True)
 class Reason:
-    """Why a block is not run."""
+    """Reason why a block is not run."""
     text: str
     test: str = ""  #: the file that tests the same in another way
     given: Tuple[str, ...] = ()  #: files that it reads and that the reader brings
@@ -89,7 +88,7 @@ BUNDLE = Reason("builds the bundle and takes it to a cluster", test="tests/launc
 PACKAGES = Reason("compiles everything, for minutes", test="tests/launch/wheel_test.py")
 GPU = Reason("needs a GPU", test="tests/scripts/gpu_kit_test.py",
              makes=("gpu_kit/run.sh", "gpu_check.out/gpu_check.json"))
-#: Blocks that are not run: by page, what their first line begins with, and why.
+#: Blocks that are not run, by page: the beginning of the first line, and the reason.
 NOT_RUN: Dict[str, Dict[str, Reason]] = {
     "README.md": {"scripts/demo.sh": BUILDS},
     "CONTRIBUTING.md": {"scripts/setup.sh": BUILDS, "scripts/test.sh --sanitize": BUILDS},
@@ -121,22 +120,22 @@ NOT_RUN: Dict[str, Dict[str, Reason]] = {
     "docs/validation.md": {"scripts/validate.sh": MEASURES},
 }
 
-#: Commands of tools, which have options of their own.
+#: Subcommands of tools, which have options of their own.
 SUBCOMMANDS = {("hipress-sim", "sweep"), ("hipress-sim", "collectives"), ("hipress-import", "collectives"),
                ("hipress-import", "topology")}
 #: Scripts whose experiments have options of their own.
 EXPERIMENTING = {"validate.py", "validate.sh"}
-#: Modules of the package that are programs.
+#: Modules of the Python package that are programs.
 MODULES = {("python3", "-m", f"hipress.{module}") for module in ("capture", "pilot", "plot")}
-#: Programs that are not ours, and what they are asked for their options by; None: options are not checked.
+#: Programs that are not ours, with the option that lists their options; None: options are not checked.
 FOREIGN = {"cmake": "--help", "ctest": "--help", "srun": "--help", "sbatch": "--help", "mpirun": "--help", "torchrun": None,
            "tar": "--help", "scp": None, "pip": None, "redis-server": None, "c++": None, "cc": None, "dpkg-buildpackage": None, "apt-get": None, "unzip": None, "cpack": "--help",
            "python3": None, "sh": None}
-#: Programs of the shell and of every system.
+#: Commands of the shell, and programs of every system.
 ORDINARY = {"cat", "cd", "cp", "echo", "export", "for", "head", "mkdir", "printf", "sed", "umask", "wait", "man"}
 #: Options whose value is a file or folder that is written.
 OUTPUTS = {"--output", "--json", "--trace", "--report", "--plot", "--log", "--means", "--export-chakra"}
-#: Words that are taken for files.
+#: Words that count as files.
 FILE = re.compile(r"(?!-)[\w./-]+\.(ya?ml|json|csv|txt|gz|zst|png|pse|sbatch|py|sh|et|f32|c|so|cpp)")
 
 
@@ -154,7 +153,7 @@ class Block:
 
     @property
     def reason(self) -> Optional[Reason]:
-        """Why it is not run; None: it is."""
+        """Reason why the block is not run; None if it is run."""
         for beginning, reason in NOT_RUN.get(self.page, {}).items():
             if self.text.startswith(beginning):
                 return reason
@@ -162,7 +161,7 @@ class Block:
 
 
 def blocks(page: str, text: Optional[str] = None) -> List[Block]:
-    """All blocks of code of a page, in their order."""
+    """All blocks of code of a page, in order."""
     lines = ((ROOT / page).read_text(encoding="utf-8") if text is None else text).splitlines()
     found, begin, language = [], 0, None
     for number, line in enumerate([*lines, ""], 1):
@@ -183,19 +182,19 @@ def blocks(page: str, text: Optional[str] = None) -> List[Block]:
 
 
 def pages() -> List[str]:
-    """All pages of the tree that can have commands. (What changed is no instruction.)"""
+    """All pages of the tree that can have commands. CHANGELOG.md has none."""
     return [str(page.relative_to(ROOT)) for page in links.pages(ROOT) if page.name != "CHANGELOG.md"]
 
 
 def is_program(word: str) -> bool:
-    """Whether a word is the name of a program of ours, or of one that pages start ours with."""
+    """True for the name of a program of this project, or of one with which pages start such programs."""
     return bool(re.fullmatch(r"(build/release/bin/)?(hipress-\w+|bench_\w+)|(scripts|examples|bench)/[\w/]+\.(sh|py)", word)) or \
         word in FOREIGN
 
 
 def commands(text: str) -> Iterator[List[str]]:
-    """The simple commands of a script, as words: without comments, here-documents, variables before them, and what only
-    joins them."""
+    """Simple commands of a script, each as a list of words, without comments, here-documents, leading assignments, and the
+    operators between commands."""
     text = re.sub(r"<<'?(\w+)'?(.*)\n(?:.*\n)*?\1(\n|$)", r"\2\n", text.replace("\\\n", " "))
     for line in text.splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
@@ -214,7 +213,7 @@ def commands(text: str) -> Iterator[List[str]]:
 
 @functools.lru_cache(maxsize=None)
 def options_of(tools: pathlib.Path, program: Tuple[str, ...]) -> Optional[Set[str]]:
-    """The options that the help of a program knows; None: it has none that can be asked."""
+    """Options in a program's help; None if its help cannot be printed."""
     name = program[0].split("/")[-1]
     if name in FOREIGN and program not in MODULES:
         if FOREIGN[name] is None or not shutil.which(name):
@@ -237,7 +236,7 @@ def options_of(tools: pathlib.Path, program: Tuple[str, ...]) -> Optional[Set[st
 
 
 def split(words: List[str]) -> List[List[str]]:
-    """A launcher's words, and those of the program that it starts."""
+    """Splits a command into the words of a launcher and those of the program that it starts."""
     for index, word in enumerate(words[1:], 1):
         if words[0] in ("srun", "mpirun", "torchrun", "python3") and re.match("hipress-|-m$", word):
             return [words[:index], words[index:]] if word != "-m" else [words]
@@ -245,7 +244,7 @@ def split(words: List[str]) -> List[List[str]]:
 
 
 def unknown(words: List[str], tools: pathlib.Path) -> List[str]:
-    """What is wrong with a command's program and options, in words."""
+    """Sentences about an unknown program or unknown options of a command."""
     name = words[0].split("/")[-1]
     if name in ORDINARY or "$" in words[0] or re.fullmatch(r"hipress-(demo|gpu-check)|gpu_kit/run\.sh", words[0]):
         return []
@@ -274,7 +273,8 @@ def unknown(words: List[str], tools: pathlib.Path) -> List[str]:
 
 
 def missing(words: List[str], made: Set[str]) -> List[str]:
-    """Files that a command reads, and that are neither in the tree nor made before; adds those that it makes."""
+    """Files that a command reads although they are neither in the tree nor in `made`. Adds the files that the command makes to
+    `made`."""
     lost = []
     for before, word in zip(["", *words], words):
         if before in OUTPUTS or before in (">", ">>") or before == "tee":
@@ -286,7 +286,7 @@ def missing(words: List[str], made: Set[str]) -> List[str]:
 
 
 def faults(page: str, tools: pathlib.Path) -> List[str]:
-    """What is wrong with commands of a page that are not run, in words."""
+    """Sentences about faults in those commands of a page that are not run."""
     said = []
     made: Set[str] = set()
     for block in blocks(page):
@@ -302,12 +302,12 @@ def faults(page: str, tools: pathlib.Path) -> List[str]:
 
 
 def script_of(page: str) -> str:
-    """What is run of a page."""
+    """Script of a page's blocks that are run."""
     return "\n".join(block.text for block in blocks(page) if block.language == "sh" and not block.reason)
 
 
 def lacking(page: str) -> Optional[str]:
-    """The first of the modules that the page's commands need and that this python3 lacks."""
+    """First Python module that the page's commands need and this python3 lacks; None if it lacks none."""
     for module in PAGES[page].needs:
         if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode != 0:
             return module
@@ -315,15 +315,15 @@ def lacking(page: str) -> Optional[str]:
 
 
 def run(page: str, place: pathlib.Path, tools: pathlib.Path, timeout_s: float = 1500) -> str:
-    """Runs a page's blocks in an empty folder, to which it adds links to the tree's folders, and returns what they print.
-    AssertionError with all that was said if a command fails."""
+    """Runs a page's blocks in an empty folder, to which it adds links to the tree's folders. Returns their output. Raises
+    AssertionError, with all the output, if a command fails."""
     for name in ("scripts", "tests", "models", "profiler", "kernels", "python", "bench"):
         (place / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "examples", place / "examples")  # copied, since a command goes there and back
+    shutil.copytree(ROOT / "examples", place / "examples")  # copied, because a command changes into it and back
     (place / "build").mkdir()
     (place / "build/release").symlink_to(tools.parent)
     (place / "bin").mkdir()
-    # No link: a virtual environment's python3 knows by its path that it is one.
+    # A link would not do: a virtual environment's python3 finds its environment by its own path.
     (place / "bin/python3").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     (place / "bin/python3").chmod(0o755)
     environment = {**os.environ, "PATH": f"{place}/bin:{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "python"),

@@ -1,7 +1,6 @@
-"""Every command of every page: run as printed, or checked and listed with the reason why it is not run.
-
-    documented_test.py [-v] FOLDER_OF_TOOLS            pages are complete, and those that take seconds do what they say
-    documented_test.py [-v] FOLDER_OF_TOOLS PAGE       what a page with a long test says works as printed
+"""Tests every command of every page: it is run as printed, or checked and listed with the reason why it is not run.
+documented_test.py [-v] FOLDER_OF_TOOLS checks all pages, and runs those that take seconds documented_test.py [-v] FOLDER_OF_TOOLS
+PAGE runs a page with a long test as printed
 """
 
 import pathlib
@@ -26,9 +25,10 @@ def ask(case: unittest.TestCase, printed: str, place: pathlib.Path) -> None:
 
 
 def readme(case: unittest.TestCase, printed: str, _place: pathlib.Path) -> None:
-    """The commands answer with lines like those that the page shows in their order, of which one may end with dots."""
+    """Requires that the commands print lines like those on the page, in the same order. A line on the page may end in an
+    ellipsis."""
     def words(text: str) -> list:
-        # The plan depends on the time that the search had.
+        # The plan depends on the time that the search took.
         text = re.sub(r"\): int8block .*", "): int8block", text)
         return [re.sub(r"\s+", " ", line) for line in re.sub(r"[\d.]+(ms|s| %)?", "#", text).splitlines()]
 
@@ -43,7 +43,7 @@ def readme(case: unittest.TestCase, printed: str, _place: pathlib.Path) -> None:
 
 
 def prints(*texts: str, files: tuple = ()):
-    """A check that a page's commands print these texts, and leave these files, which are not empty."""
+    """Makes a check that a page's commands print these texts and leave these files, which are not empty."""
     def check(case: unittest.TestCase, printed: str, place: pathlib.Path) -> None:
         for text in texts:
             case.assertIn(text, printed)
@@ -53,13 +53,13 @@ def prints(*texts: str, files: tuple = ()):
 
 
 def verified(count: int):
-    """A check that so many replays verified their values."""
+    """Makes a check that `count` replays verified their values."""
     def check(case: unittest.TestCase, printed: str, _place: pathlib.Path) -> None:
         case.assertEqual(printed.count("verified: yes"), count, printed)
     return check
 
 
-#: What must have come of a page's commands.
+#: Checks of the output of a page's commands.
 CHECKS = {
     "README.md": readme,
     "docs/arithmetic.md": prints("hgx-h100", "more hosts pay up to 4"),
@@ -89,7 +89,7 @@ CHECKS = {
 
 
 class PageTest(unittest.TestCase):
-    """Pages do what they say."""
+    """Tests that run the pages."""
 
     def check(self, page: str) -> None:
         module = documented.lacking(page)
@@ -113,7 +113,7 @@ class PageTest(unittest.TestCase):
 
 @unittest.skipIf(PAGE, "one page was asked for")
 class CompleteTest(unittest.TestCase):
-    """No command is left out."""
+    """Tests that no command is left out."""
 
     def test_commands_stand_in_blocks_of_sh(self):
         found = [f"{block.where}: put the command into a block of sh" for page in documented.pages()
@@ -156,12 +156,12 @@ class CompleteTest(unittest.TestCase):
                 try:
                     found += [f"{page}: `{span}`: {fault}" for words in documented.commands(span.replace("…", "").replace("\n", " "))
                               if documented.is_program(words[0]) for fault in documented.unknown(words, TOOLS)]
-                except ValueError:  # a quotation that is not closed: no command
+                except ValueError:  # a quotation that is not closed is no command
                     pass
         self.assertEqual(found, [])
 
     def test_commands_in_comments_and_docstrings_have_options_that_exist(self):
-        """Lines of sources that begin with a program of ours."""
+        """Checks lines of sources that begin with a program of this project."""
         found = []
         for pattern in ("scripts/**/*.py", "scripts/*.sh", "examples/**/*.*", "python/**/*.py", "bench/*.cpp", "*/*.hpp", "tools/**/*.hpp"):
             for path in sorted(ROOT.glob(pattern)):
@@ -177,7 +177,7 @@ class CompleteTest(unittest.TestCase):
 
 
 class ReadingTest(unittest.TestCase):
-    """What is read of pages."""
+    """Tests of the parser of pages."""
 
     def test_blocks(self):
         text = "# X\n\n    scripts/a.sh\n    b\n\n    c\n\ntext\n    no block\n\n```sh\nd\n\ne\n```\n\n```\nf\n```\n\n    g\n"

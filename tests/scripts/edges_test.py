@@ -1,4 +1,4 @@
-"""What the tools make of inputs that are none, outputs that cannot be written, and machines without room:
+"""Tests of the tools with inputs that are no files, outputs that cannot be written, and machines without memory or disk space:
 edges_test.py FOLDER_OF_TOOLS"""
 
 import os
@@ -19,7 +19,7 @@ SIM = ("hipress-sim", "--plan", "all", "--nnodes", "4")
 EXEC = ("hipress-exec", "--plan", "all", "--nnodes", "2")
 PROGRAM = ROOT / "kernels/algorithms/TerngradEncode.pse"
 
-# Every option that names an output, at the end of a command that would take long or be in vain.
+# Every option that names an output, at the end of a command that would take long, in vain if the output cannot be written.
 OUTPUTS = (
     (*PLAN, "--input", "vgg19", "--search", "timeline", "--budget", "600", "--output"),
     (*SIM, "--input", "vgg19", "--trace"),
@@ -37,7 +37,7 @@ COUNTS = (
     ("hipress-profile", ("--nnodes", "--passes")),
 )
 
-# Options for files, all of which read in the same way, behind what else these tools need.
+# Every option that names an input file, at the end of a command with the tool's other required options.
 INPUTS = (
     (*PLAN, "--input"),
     (*PLAN, "--input", "vgg19", "--profile"),
@@ -96,7 +96,7 @@ class EdgesTest(unittest.TestCase):
 
     def test_what_cannot_be_read_is_not_empty(self):
         for command in INPUTS:
-            # Nothing is mapped at address 0 of a process, so that reading there fails as a bad disk does.
+            # Nothing is mapped at address 0 of a process, so reading there fails as on a bad disk.
             self.refuses((*command, "/proc/self/mem"), "/proc/self/mem: cannot be read: Input/output error")
 
     def test_the_log_of_the_kernel_does_not_hang(self):
@@ -120,7 +120,7 @@ class EdgesTest(unittest.TestCase):
         if "Sanitizer" in self.limited(command, 40000).stderr:
             self.skipTest("sanitizers need more address space")
         (self.folder / "SeCoPaPlan.txt").unlink(missing_ok=True)
-        # With less the system's loader fails, in words and ways of its own.
+        # With less memory, the system's loader fails with messages of its own.
         least = next(kibibytes for kibibytes in range(8000, 100000, 500)
                      if self.limited((TOOLS / "hipress-plan", "--version"), kibibytes).returncode == 0)
         statuses = set()
@@ -143,11 +143,11 @@ class EdgesTest(unittest.TestCase):
         stack, room = 256 << 20, 1 << 30
 
         def limit() -> None:
-            """Three stacks fit, and what is left is less than a fourth but more than the tool takes."""
+            """Limits memory so that three stacks fit; the rest is less than a fourth stack, but more than the tool takes."""
             resource.setrlimit(resource.RLIMIT_STACK, (stack, resource.getrlimit(resource.RLIMIT_STACK)[1]))
             resource.setrlimit(resource.RLIMIT_AS, (room, room))
 
-        # With several arenas of malloc's, they would take what is left.
+        # Several arenas of malloc would take the rest.
         done = self.run_tool(command, preexec_fn=limit, env={**os.environ, "MALLOC_ARENA_MAX": "1"})
         if "Sanitizer" in done.stderr:
             self.skipTest("sanitizers need more address space")
@@ -159,7 +159,7 @@ class EdgesTest(unittest.TestCase):
         return self.run_tool(command, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
 
     def test_a_full_disk_is_a_failed_run(self):
-        room = 1000  # bytes, fewer than any of these files has
+        room = 1000  # bytes; each of these files has more
         for command in ((*PLAN, "--input", "vgg19", "--profile", "sosp21", "--evaluations", "1", "--output"),
                         (*SIM, "--input", "vgg19", "--trace")):
             old = self.folder / "old.yaml"
@@ -170,7 +170,7 @@ class EdgesTest(unittest.TestCase):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("old.yaml: cannot be written: File too large: ", done.stderr)
             self.assertEqual((old.read_text(), list(self.folder.iterdir())), ("old", [old]))
-            # With room it is replaced, and keeps its mode.
+            # With enough space, the file is replaced and keeps its mode.
             self.assertEqual(self.run_tool((*command, old)).returncode, 0)
             self.assertEqual(stat.S_IMODE(old.stat().st_mode), 0o600)
             old.unlink()
@@ -197,7 +197,7 @@ class EdgesTest(unittest.TestCase):
             tool = subprocess.Popen([TOOLS / SIM[0], *SIM[1:], "--input", "bert_large", "--trace", "trace.json"],
                                     cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             with tool:
-                # The signal comes while the trace is written, or this test shows nothing.
+                # The signal has to come while the trace is written; otherwise this test shows nothing.
                 while tool.poll() is None and not os.listdir(self.folder):
                     time.sleep(0.0002)
                 tool.send_signal(number)

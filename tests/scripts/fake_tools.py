@@ -1,5 +1,5 @@
-"""Tools that answer what a test says: ip, tc, hipress's tools, and a python3 with torch; and how to run an experiment of validate.py on
-them. No rights needed."""
+"""Fakes of ip, tc, hipress's tools and a python3 with torch, whose answers a test sets. Runs experiments of validate.py on them,
+without special rights."""
 
 import contextlib
 import io
@@ -16,12 +16,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import validate  # noqa: E402  (found through the path above)
 
-#: `ip netns exec NAME command` runs the command; all else succeeds.
+#: `ip netns exec NAME command` runs the command. Every other call succeeds and does nothing.
 FAKE_IP = """#!/bin/sh
 if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
 """
 
-#: The beginning of every tool but ip and tc: it notes how it is called, profiles, and as Python has torch unless told otherwise.
+#: Beginning of every fake except ip and tc. It logs the call. As hipress-profile it writes a profile; as Python it has torch unless
+#: the test says otherwise.
 PRELUDE = """#!{python}
 import json, os, pathlib, sys, time
 words, tool, rank = sys.argv[1:], pathlib.Path(sys.argv[0]).name, os.environ.get("RANK", "0")
@@ -43,11 +44,11 @@ if words[0] == "-c":
 
 
 class FakeToolsTest(unittest.TestCase):
-    #: Of validate.py.
+    #: Name of the experiment of validate.py.
     experiment = ""
-    #: Programs by name, without PRELUDE.
+    #: Source of each fake program, without PRELUDE.
     tools: dict[str, str] = {}
-    #: Options beside --tools; "{folder}" stands for the test's.
+    #: Options besides --tools; "{folder}" stands for the test's folder.
     common: tuple[str, ...] = ("--output", "{folder}/out", "--again", "0")
 
     def setUp(self):
@@ -64,8 +65,8 @@ class FakeToolsTest(unittest.TestCase):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        """The experiment's exit status and what it printed, on stderr as `complained`; its Python with torch is the folder's
-        python_with_torch."""
+        """Runs the experiment, whose Python with torch is the folder's python_with_torch. Returns its exit status and what it
+        printed on stdout; `complained` is what it printed on stderr."""
         bin_folder = self.folder / "bin"
         said, complained = io.StringIO(), io.StringIO()
         common = [word.replace("{folder}", str(self.folder)) for word in self.common]
@@ -80,7 +81,7 @@ class FakeToolsTest(unittest.TestCase):
         return status, said.getvalue()
 
     def run_for_json(self, *arguments: str, **environment: str) -> tuple[str, object]:
-        """What an experiment that succeeds printed, and its results."""
+        """Runs the experiment, which must succeed. Returns what it printed on stdout, and the results that it wrote with --json."""
         report = self.folder / "report.json"
         status, said = self.run_it(*arguments, "--json", str(report), **environment)
         self.assertEqual(status, 0, said + self.complained)

@@ -1,4 +1,4 @@
-"""Files that are refused as models, as PyTorch and NumPy write them: the command in the refusal makes a file that is read.
+"""Tests of files of PyTorch and NumPy that are refused as models: the command in the refusal makes a file that is read.
 
     forms_test.py FOLDER_OF_TOOLS [-v]
 """
@@ -34,7 +34,7 @@ class FormsTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         (self.folder / "bin").mkdir()
-        # No link: a virtual environment's python3 knows by its path that it is one.
+        # A link would not do: a virtual environment's python3 finds its environment by its own path.
         (self.folder / "bin/python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         (self.folder / "bin/python3").chmod(0o755)
 
@@ -42,7 +42,7 @@ class FormsTest(unittest.TestCase):
         return subprocess.run([TOOLS / "hipress-import", name], cwd=self.folder, capture_output=True, text=True, check=False)
 
     def check(self, name: str, form: str, parameters: int = PARAMETERS) -> None:
-        """The file is refused by its form, and the command makes a listing with so many parameters."""
+        """Requires that the file is refused as this form, and that the command makes a listing with that number of parameters."""
         refused = self.run_import(name)
         self.assertEqual(refused.returncode, 2, refused.stdout)
         found = re.search(rf"{re.escape(form)}.* and is not read; this makes a file to give instead: (.*)", refused.stderr)

@@ -1,4 +1,4 @@
-"""Tests of cmake/git_hash.cmake, by which a tool knows the commit that it was built from: git_hash_test.py CMAKE [-v]"""
+"""Tests of cmake/git_hash.cmake, which tells a tool the commit from which it was built: git_hash_test.py CMAKE [-v]"""
 
 import os
 import pathlib
@@ -22,13 +22,13 @@ class GitHashTest(unittest.TestCase):
         self.module = self.source / "generated" / "_built.py"
 
     def git(self, *arguments: str) -> str:
-        """No configuration but this: neither the user's nor a repository around the temporary folder is seen."""
+        """Runs git without the user's configuration and without a repository around the temporary folder."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.source), "GIT_CONFIG_NOSYSTEM": "1"}
         return subprocess.run([GIT, "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=self.source,
                               env=environment, check=True, capture_output=True, text=True).stdout.strip()
 
     def hash(self, git: str | None = GIT) -> str:
-        """What the header says after the script has run."""
+        """Runs the script. Returns the commit in the header."""
         subprocess.run([CMAKE, f"-DGIT={git or ''}", f"-DSOURCE={self.source}", f"-DHEADER={self.header}",
                         f"-DMODULE={self.module}", "-DVERSION=1.2.3", "-P", SCRIPT],
                        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(self.source.parent)}, check=True)

@@ -1,4 +1,4 @@
-"""Tests of scripts/gpu_check.sh with programs that answer what a test says, on a machine without a GPU."""
+"""Tests of scripts/gpu_check.sh with fake programs, whose answers the tests set, on a machine without a GPU."""
 
 import json
 import os
@@ -15,10 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPU_CHECK = ROOT / "scripts/gpu_check.sh"
 STEPS = ["device", "bits", "codecs", "overhead", "threads", "nccl", "predict", "overlap", "step", "pytorch", "tests", "memcheck",
          "racecheck", "counters"]
-#: Steps that a fake of a program serves, by that program; device and pytorch ask for more.
+#: Steps that need only this one fake program; device and pytorch need more.
 TOOLS_OF = {"hipress-exec": ["device", "threads", "nccl", "predict"], "bench_codecs": ["codecs", "overhead", "overlap", "step", "counters"]}
 
-#: bench_codecs' table: case, metric, value, reference's name, reference, ratio.
+#: Table that bench_codecs prints: case, metric, value, reference's name, reference, ratio.
 ROWS = """
 onebit.encode.2^20 GB/s 500 traffic_floor 1000 0.50
 onebit.encode.2^24 GB/s 910 traffic_floor 1000 0.91
@@ -41,7 +41,7 @@ BENCH_CODECS = f"""
     echo "{ROWS.strip()}" | grep -F -e "$only"
 """
 
-#: What each program does where all is well: a shell script's body.
+#: Fakes of programs on a machine without faults, as bodies of shell scripts.
 HEALTHY = {
     "nvidia-smi": 'echo "A \\"GPU\\", 580.1"',
     "test_kernels": 'echo "All tests passed (7 assertions in 2 test cases)"',
@@ -74,14 +74,14 @@ HEALTHY = {
 
 
 def cases(folder: str) -> dict[str, str]:
-    """The source of every test case of a folder, by name."""
+    """Source of every test case of a folder, by name."""
     source = "".join(file.read_text() for file in sorted((ROOT / "tests" / folder).glob("*.cpp")))
     parts = re.split(r'^TEST_CASE\("([^"]*)"', source, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2]))
 
 
 def matching(folder: str, patterns: str) -> list[str]:
-    """The names of the test cases that Catch2 takes the patterns for: stars at the beginning and the end alone are wild."""
+    """Names of the test cases that match Catch2's patterns, in which only stars at the beginning and the end are wildcards."""
 
     def matches(name: str, pattern: str) -> bool:
         name, text = name.lower(), pattern.lower().strip("*")
@@ -165,7 +165,7 @@ class GpuCheck(unittest.TestCase):
     def test_nccl_ranks_seem_to_be_on_different_hosts(self):
         self.assertEqual(self.check("--only", "nccl").returncode, 0)
         calls = (self.bin / "calls").read_text().splitlines()
-        # ring and ps with two plans each, and allreduce with one, by four ranks
+        # Four ranks replay ring and ps with two plans each, and allreduce with one.
         self.assertEqual(len(calls), 5 * 4)
         self.assertEqual({tuple(call.split()[:3]) for call in calls},
                          {(str(rank), f"hipress{rank}", "=lo") for rank in range(4)})
@@ -186,7 +186,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(skipped, dict.fromkeys(("memcheck", "racecheck"), "no compute-sanitizer here"))
 
     def test_a_step_that_hangs_ends_at_its_limit_and_leaves_no_process(self):
-        # A rank that is stopped, as by a debugger; its parent waits for it.
+        # The rank is stopped, as by a debugger, and its parent waits for it.
         self.provide("hipress-exec", """case "$*" in --version) exit;; esac
             (echo "$BASHPID" > "${0%/*}/pid"; kill -STOP "$BASHPID"; sleep 1000) & wait""")
         (self.bin / "hipress-exec").write_text((self.bin / "hipress-exec").read_text().replace("/bin/sh", "/bin/bash"))
@@ -194,7 +194,7 @@ class GpuCheck(unittest.TestCase):
         script.write_text(re.sub(r'"threads\|60\|', '"threads|1|', script.read_text()))
         began = time.monotonic()
         done = self.check("--only", "threads,overlap")
-        self.assertLess(time.monotonic() - began, 30)  # of 1000
+        self.assertLess(time.monotonic() - began, 30)  # of the 1000 s that the rank would sleep
         self.assertEqual(done.returncode, 1)
         steps = self.steps()
         self.assertEqual((steps["threads"]["result"], steps["overlap"]["result"]), ("failed", "passed"))
@@ -202,7 +202,7 @@ class GpuCheck(unittest.TestCase):
         self.assertFalse(is_alive(int((self.bin / "pid").read_text())))
 
     def test_whichever_step_is_killed_the_others_stand(self):
-        # A program of the step ends the step's shell; the step under way is that whose folder is the newest.
+        # Each fake program kills the step's shell if the newest folder, that of the current step, is this step's.
         for step in STEPS:
             for program, body in HEALTHY.items():
                 if program != "nvidia-smi":
@@ -230,9 +230,9 @@ class GpuCheck(unittest.TestCase):
                     time.sleep(0.01)
                 process.send_signal(number)
                 process.wait(30)
-                # nccl comes before overlap: it is the step under way.
+                # nccl comes before overlap, so nccl is the interrupted step.
                 self.assertEqual({name: step["result"] for name, step in self.steps().items()}, {"bits": "passed"})
-                if number == signal.SIGKILL:  # nobody was left to end the step
+                if number == signal.SIGKILL:  # the script was killed, so it could not end the step
                     subprocess.run(["pkill", "-KILL", "-f", str(self.bin / "hipress-exec")], check=False)
         found = subprocess.run(["pgrep", "-f", str(self.bin / "hipress-exec")], capture_output=True, text=True, check=False)
         self.assertEqual(found.stdout, "")
@@ -249,7 +249,7 @@ class GpuCheck(unittest.TestCase):
         results = {name: step["result"] for name, step in self.steps().items()}
         self.assertEqual(list(results), STEPS)
         self.assertEqual([name for name, result in results.items() if result != "passed"], ["memcheck", "racecheck", "counters"])
-        self.assertIn("9 assertions", self.steps()["bits"]["detail"])  # of the emulated kernels
+        self.assertIn("9 assertions", self.steps()["bits"]["detail"])  # the figure of test_emulated_kernels
         self.assertTrue(json.loads((self.folder / "out/gpu_check.json").read_text())["dry_run"])
         self.assertNotIn("cuda", (self.bin / "calls").read_text())
 

@@ -1,4 +1,4 @@
-"""What scripts/gpu_kit.sh refuses before it builds anything."""
+"""Tests of the requests that scripts/gpu_kit.sh refuses before it builds anything."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""The architecture's rules that a compiler does not check."""
+"""Tests of the project's rules that a compiler does not check: layers, names, and the wording of comments."""
 
 import ast
 import io
@@ -10,42 +10,43 @@ import unittest
 from typing import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-#: Folders with a library, each of which may use those before it: the order in which they are added.
+#: Folders with a library, in the order in which CMake adds them. Each may use the folders before it.
 LAYERS = re.findall(r"^add_subdirectory\((\w+)\)  ", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
-#: Folders that a folder must not use although the order would allow it: the expansion of plans knows no hardware.
+#: Folders that a folder must not use although the order would allow it: the expansion of plans must not depend on hardware.
 FORBIDDEN = {"casync": {"kernels", "transport"}}
 #: Every folder of the project.
 FOLDERS = sorted(folder.name for folder in ROOT.iterdir()
                  if folder.is_dir() and any(folder.iterdir()) and folder.name[0] != "." and folder.name != "build")
 
-#: Comments, characters, raw and ordinary strings of C++, so that none of these is taken for part of another.
+#: Comments, characters, raw and ordinary strings of C++. One pattern finds all of them, so that none counts as a part of another.
 LITERAL = re.compile(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)'|"
                      r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
 #: Source whose strings are options of NVIDIA's compiler.
 OTHERS_OPTIONS = {"kernels/user/nvrtc.cpp"}
 
-#: Beginnings of comments that make a reader wait for the main clause, and phrases that have a plainer word.
+#: Beginnings of comments that delay the main clause, and phrases for which there is a plainer word.
 RELATIVE = re.compile(r"///?<?!? ?(?:What|How|Whether|Of|That|Where)\b")
 AT_ANY_PLACE = re.compile(r"///< ?(?:of|what|how|whether|that|where)\b|//.*\b(?:is none|nobody|as far as|at the least|so many)\b")
-#: Phrases in whole comments: "is no plan", "is another." for a different one, errors without a verb, "from `x` on", "The same".
+#: Phrases in comments of several lines: "is no plan", "is another." for a different one, errors without a verb, "from `x` on", "The
+#: same".
 PHRASE = re.compile(r"(?<![Tt]here )\b(?:is|are) no (?!longer\b|more\b|such\b|other\b)\w|"
                     r"\b(?:is|are) another[.,;:)]|\banother (?:than|number of|kind|type|format|version)\b|"
                     r"(?:^//[/<]*|[.;]) (?:\w+::)*(?:[A-Z]\w*Error|[a-z_]+_(?:error|argument)) (?:if|for|when|unless|that)\b|"
                     r"\bfrom `[^`]+` on\b|^//[/<]* The same\b")
-#: Folders whose comments are not written like that yet, and the largest number of such places.
+#: Folders whose comments still have such phrases, with the largest allowed number.
 UNREVISED: dict[str, int] = {}
 
-#: The same for docstrings and comments of Python, without their quotation marks and number signs.
+#: Such beginnings and phrases in docstrings and comments of Python, without quotation marks and number signs.
 RELATIVE_IN_PYTHON = re.compile(r"(?:What|How|Whether|Of|That|Where|Which|Who|Whom|Whose|As|In|By|So)\b", re.IGNORECASE)
 PHRASE_IN_PYTHON = re.compile(r"\b(?:is none|nobody|as far as|at the least|so many)\b")
-#: Folders of Python in which no docstring or comment is like that.
+#: Folders of Python in which no docstring or comment may have them.
 PYTHON_FOLDERS = ("python/hipress", "bench", "examples", "scripts/sosp21", "tests/python")
-#: Files whose docstrings hold descriptions of other sources: the schemas of requests.
+#: Files whose docstrings are made of other sources' texts, the schemas of requests.
 GENERATED_PYTHON = {"python/hipress/_requests.py"}
 
 
 def phrases_in_comments(text: str) -> list[str]:
-    """Comments of a C++ source that have such a phrase. Consecutive lines of comments are one comment."""
+    """Comments of a C++ source with a phrase of PHRASE. Consecutive lines of comments are one comment."""
     comments, last = [], -1
     for literal in LITERAL.finditer(text):
         if literal[0].startswith("//"):
@@ -58,7 +59,7 @@ def phrases_in_comments(text: str) -> list[str]:
 
 
 def relative_comments(path: pathlib.Path) -> list[str]:
-    """Comments that begin with a relative clause or have such a phrase; lines that go on with a comment may begin with any word."""
+    """Comments with a beginning of RELATIVE or a phrase of AT_ANY_PLACE. Further lines of a comment may begin with any word."""
     found, before = [], ""
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         text = line.strip()
@@ -113,7 +114,8 @@ def unnamed_names(text: str) -> set[str]:
 
 
 def included_by(path: pathlib.Path, text: str):
-    """The files of the project that a source with this text includes, from the root: however the directives are written."""
+    """Files of the project that a source with this text includes, relative to the root, whichever way the directives are
+    written."""
     for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
         for found in (path.parent / name, ROOT / name):
             if found.is_file():
@@ -122,7 +124,7 @@ def included_by(path: pathlib.Path, text: str):
 
 
 def circle(arrows: dict) -> list:
-    """One circle of a graph, {node: set of nodes}, as its nodes in order with the first again at the end; empty: there is none."""
+    """A cycle of a graph, {node: set of nodes}: its nodes in order, with the first again at the end. Empty if there is no cycle."""
     done, path = set(), []
 
     def visit(node):
@@ -155,7 +157,7 @@ def arrows_between(files, place_of):
 
 
 def unit(path) -> str:
-    """A source with its header; the header of an interface that is implemented in several files is one of its own."""
+    """Unit of a source and its header. The header of an interface that several files implement is a unit of its own."""
     return str(path) if path.suffix == ".h" else str(path.with_suffix(""))
 
 
@@ -199,7 +201,7 @@ class HouseTest(unittest.TestCase):
                 self.assertLessEqual(len(main.read_text().splitlines()), 120)
 
     def test_pages_name_files_that_there_are(self):
-        """`folder/file.hpp` from the root, the page's folder, or the folder that a page of docs/ is about."""
+        """Looks for `folder/file.hpp` from the root, the page's folder, and the folder that a page of docs/ describes."""
         named = 0
         for page in sorted(ROOT.rglob("*.md")):
             if "build" in page.parts:
@@ -212,7 +214,7 @@ class HouseTest(unittest.TestCase):
         self.assertGreater(named, 100)
 
     def test_names_of_tests_begin_in_lower_case(self):
-        """"folder: what holds", a sentence that goes on after the colon; names such as CUDA stay as they are."""
+        """Names are "folder: what holds". After the colon the sentence continues in lower case, except for names such as CUDA."""
         named = {path: re.findall(r'TEST_CASE\(\s*"([^"]*)"', path.read_text()) for path in (ROOT / "tests").rglob("*.cpp")}
         named |= {path: re.findall(r'add_test\(NAME "\w+: ([^"]*)"', path.read_text())
                   for path in (ROOT / "tests").rglob("CMakeLists.txt")}
@@ -232,7 +234,7 @@ class HouseTest(unittest.TestCase):
                     self.assertNotRegex(path.read_text(), r"#include <(CLI|spdlog)/")
 
     def test_libraries_name_no_option_of_a_command_line(self):
-        """They name fields, `like_this`, and tools write these as options (io/spelling.hpp)."""
+        """Libraries name fields, `like_this`, which tools print as options (io/spelling.hpp)."""
         for folder in LAYERS[:-1]:
             for path in sorted((ROOT / folder).rglob("*")):
                 name = str(path.relative_to(ROOT))
@@ -275,14 +277,14 @@ class HouseTest(unittest.TestCase):
         self.assertEqual([line.split(": ")[0] for line in relative_in_python("a.py", text)], ["a.py:1", "a.py:4", "a.py:8", "a.py:10"])
 
     def test_names_in_unnamed_namespaces_are_unique_in_their_folder(self):
-        """Constants and types: unity builds compile files of a folder as one."""
+        """Checks constants and types, because unity builds compile several files of a folder as one."""
         for folder in LAYERS:
             places = {}
             for path in sources(folder):
                 if path.suffix == ".cpp" and "topologies" not in path.parts and not path.name.startswith("isa_"):
                     for name in unnamed_names(path.read_text()):
                         places.setdefault(name, set()).add(str(path.relative_to(ROOT)))
-            # A tool is a program of its own.
+            # Each tool is a program of its own.
             shared = {name: files for name, files in places.items()
                       if len({file.rsplit("/", 1)[0] if folder == "tools" else folder for file in files}) < len(files)}
             with self.subTest(folder=folder):

@@ -1,4 +1,4 @@
-"""Tests of scripts/kernel_gate.py: kernel_gate_test.py [-v] [CLASS...]. `Planted` has nvcc compile kernels with faults."""
+"""Tests of scripts/kernel_gate.py: kernel_gate_test.py [-v] [CLASS...]. `Planted` lets nvcc compile kernels with faults."""
 
 import pathlib
 import subprocess
@@ -12,8 +12,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import kernel_gate  # noqa: E402
 from gate import cubins, rows, sass  # noqa: E402
 
-#: Printed by nvdisasm. Each thread reads 4 bytes first. Then it makes 4 rounds of a loop; each reads 8 bytes and under P1 4 more,
-#: or else 2, and writes 4. Two bytes are written at last, and a path that adds in double reads 16 more.
+#: Code of a kernel, as nvdisasm prints it. Each thread first reads 4 bytes. Each of 4 rounds of a loop reads 8 bytes, and 4 more
+#: under P1 or 2 more otherwise, and writes 4. At the end, 2 bytes are written; a path that adds in double reads 16 more.
 SASS = """
 	.section	.text._Z5countPf,"ax",@progbits
 _Z5countPf:
@@ -43,7 +43,7 @@ _Z5countPf:
         /*0120*/                   BRA `(.L_x_4);
 """
 
-#: A kernel that is as it should be, and two that are not.
+#: A kernel without faults (wide), and two with faults: scalar accesses, and spills.
 PLANTED = """
 __global__ void wide(const float4* from, float4* to) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -70,7 +70,7 @@ class Counts(unittest.TestCase):
         self.kernel, = sass.kernels(SASS)
 
     def test_bytes_are_those_of_the_path_that_moves_most(self):
-        # 4 + 4 · (8 + 4) + 16 = 68 bytes are read, 4 · 4 + 2 = 18 written.
+        # Read: 4 + 4 · (8 + 4) + 16 = 68 bytes. Written: 4 · 4 + 2 = 18.
         self.assertEqual(self.kernel.moved(), sass.Moved(68, 18))
 
     def test_paths_may_be_left_out(self):
@@ -83,7 +83,7 @@ class Counts(unittest.TestCase):
     def test_a_loop_whose_bounds_are_data_has_the_rounds_of_the_row(self):
         kernel, = sass.kernels(SASS.replace("UR4, 0x20,", "UR4, UR9,"))
         self.assertEqual([loop.trips for loop in kernel.loops if len(loop.blocks) == 1][:1], [None])
-        # 2 · 12 instead of 4 · 12 bytes are read, 2 · 4 instead of 4 · 4 written.
+        # The loop reads 2 · 12 instead of 4 · 12 bytes, and writes 2 · 4 instead of 4 · 4.
         self.assertEqual(kernel.moved(("DADD",), rounds=2), sass.Moved(28, 10))
 
     def test_accesses_and_barriers_are_listed(self):
@@ -153,7 +153,7 @@ class Table(unittest.TestCase):
 
 
 class Planted(unittest.TestCase):
-    """Kernels with faults, compiled for one generation by nvcc and for the others by the gate."""
+    """Tests of kernels with faults. nvcc compiles them for one generation, and the gate for the others."""
 
     @classmethod
     def setUpClass(cls):
@@ -180,7 +180,7 @@ class Planted(unittest.TestCase):
         allowed = rows.Row("spills", "planted.cu", local=1024, why="planted")
         made = {(kernel.name, kernel.generation): kernel for kernel in self.kernels}
         self.assertEqual(made.keys(), {(name, each) for name in ("wide", "scalar", "spills") for each in cubins.GENERATIONS})
-        # ptxas says of what the gate compiled that it spills; code that the build compiled has the local memory alone.
+        # For code that the gate compiled, ptxas reports spills. Code that the build compiled only shows its local memory.
         self.assertEqual([fault.partition(":")[0] for fault in self.faults((wide, scalar, allowed))],
                          ["spills for sm_90", "spills for sm_100"])
         for generation in cubins.GENERATIONS:
@@ -193,7 +193,7 @@ class Planted(unittest.TestCase):
                           self.faults((wide, scalar, allowed), wide=12.0))
 
     def test_occupancy_is_what_registers_and_the_bounds_leave(self):
-        # At 32 registers, 65536 / 32 threads fit: all 2048.
+        # With 32 registers, 65536 / 32 = 2048 threads fit, which are all.
         self.assertEqual({occupancy for kernel, occupancy in zip(self.kernels, self.occupancies) if kernel.name == "spills"}, {100})
 
 

@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-#: Complains of a file that has the word UGLY.
+#: Fake of clang-format: complains of files with the word UGLY.
 FORMATTER = """#!/bin/sh
 [ "$1" != --version ] || { echo "Debian clang-format version 14.0.6"; exit; }
 shift
@@ -20,7 +20,8 @@ for file; do
   ! grep -q UGLY "$file" || echo "$file:1:1: warning: code should be clang-formatted [-Wclang-format-violations]" >&2
 done
 """
-#: Finds a mistake in each file that has the word BAD, and one in io/one.hpp through everything that includes it.
+#: Fake of clang-tidy: finds a mistake in each file with the word BAD, and one in io/one.hpp whenever it checks a file that includes
+#: it.
 CHECKER = """#!/bin/sh
 [ "$1" != --version ] || { echo "LLVM version 14.0.6"; exit; }
 folder=$2 file=$4
@@ -51,7 +52,7 @@ class LintTest(unittest.TestCase):
         self.write("scripts/lint.py", (ROOT / "scripts/lint.py").read_text())
         self.write(".gitignore", "/build/\n")
         build = self.root / "build/release"
-        # Each file for two instruction sets, and what CMake itself adds.
+        # Each file is compiled for two instruction sets; CMake adds nothing.cpp and the precompiled header.
         compiled = [build / "nothing.cpp", *(self.root / name for name in ("io/one.cpp", "sim/two.cpp", "sim/three.cpp"))] * 2
         self.write("build/release/compile_commands.json", json.dumps(
             [{"directory": str(build), "file": str(file),
@@ -73,7 +74,7 @@ class LintTest(unittest.TestCase):
         (self.bin / name).chmod(0o755)
 
     def lint(self, *options: str) -> subprocess.CompletedProcess:
-        """With git and a shell, and of clang what the test provides."""
+        """Runs lint.py with git, a shell, and the fakes of clang's tools."""
         self.log.write_text("")
         tools = self.root.parent / "tools"
         tools.mkdir(exist_ok=True)
@@ -113,9 +114,9 @@ class LintTest(unittest.TestCase):
         self.assertEqual((self.lint("--change", "HEAD").returncode, self.looked_at()), (0, []))
         self.write("sim/three.cpp", "int three();\n")
         self.write("io/one.hpp", "int one(int);\n")
-        self.write("sim/new.hpp", "BAD\n")  # not in git yet, and nobody includes it
+        self.write("sim/new.hpp", "BAD\n")  # not in git yet, and not included anywhere
         self.assertEqual((self.lint("--change", "HEAD").returncode, self.looked_at()), (0, ["io/one.cpp", "sim/three.cpp"]))
-        self.write("io/table.hpp", "int table(int);\n")  # it has no source of its own
+        self.write("io/table.hpp", "int table(int);\n")  # no source has the same name
         self.write("sim/three.cpp", '#include "io/table.hpp"\n')
         self.assertEqual((self.lint("--change", "HEAD").returncode, self.looked_at()), (0, ["io/one.cpp", "sim/three.cpp"]))
         self.assertEqual((self.lint("sim/two.cpp").returncode, self.looked_at()), (0, ["sim/two.cpp"]))

@@ -38,7 +38,7 @@ PLANS = ("ddp", "ddp_fp16", "all")
 
 
 def row(plan: str, gbit: float, nodes: int, iteration_s: float, **others: str) -> dict:
-    """One of a sweep's, whose computation takes a second."""
+    """Row of a sweep whose computation takes a second."""
     return {**AXES, "plan": plan, "bandwidth_bytes_per_s": str(int(gbit * GBIT)), "nodes": str(nodes),
             "iteration_s": repr(iteration_s), "synchronisation_s": "1", "compute_s": "1",
             "exposed_communication_s": repr(iteration_s - 1), "speedup": "1", "tasks": "3", "iteration_s_p10": "",
@@ -46,8 +46,8 @@ def row(plan: str, gbit: float, nodes: int, iteration_s: float, **others: str) -
 
 
 def sweep(bandwidths=(1, 4), nodes=(2, 4), spread: float = 0) -> list[dict]:
-    """`all` is twice as fast as ddp at the first bandwidth and half as fast at the last, and as fast as ddp_fp16 at the first; the
-    spread is how far its interval reaches."""
+    """Rows of a sweep. At the first bandwidth, `all` is twice as fast as ddp and as fast as ddp_fp16; at the others, it is half as
+    fast as ddp. With a `spread`, its interval reaches from time / (1 + spread) to time · (1 + spread)."""
     rows = []
     for plan in PLANS:
         for count in nodes:
@@ -60,7 +60,7 @@ def sweep(bandwidths=(1, 4), nodes=(2, 4), spread: float = 0) -> list[dict]:
 
 
 def vertices(axes) -> list:
-    """All points of the lines and areas of contours on the axes."""
+    """All points of contour lines and filled contours on the axes."""
     return [(round(float(x), 6), round(float(y), 6)) for collection in axes.collections for path in collection.get_paths()
             for x, y in path.vertices]
 
@@ -86,7 +86,7 @@ class PicturesTest(unittest.TestCase):
         return str(self.folder / name)
 
     def draw(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit status, standard output and standard error."""
+        """Runs plot.py. Returns the exit status, standard output and standard error."""
         said, failed = io.StringIO(), io.StringIO()
         with mock.patch.object(sys, "argv", ["plot.py", *arguments]), contextlib.redirect_stdout(said), \
                 contextlib.redirect_stderr(failed):
@@ -97,17 +97,17 @@ class PicturesTest(unittest.TestCase):
         return status, said.getvalue(), failed.getvalue()
 
     def drawn(self, kind: str, *arguments: str) -> list[str]:
-        """The texts of the picture, written as SVG."""
+        """Draws a picture as SVG. Returns its texts."""
         status, _, failed = self.draw(kind, *arguments, "--output", str(self.folder / "p.svg"))
         self.assertEqual((status, failed), (0, ""))
         return self.texts()
 
     def texts(self) -> list[str]:
-        """Those of the picture that was drawn."""
+        """Texts of the last picture."""
         return re.findall(r"<text [^>]*>([^<]*)</text>", (self.folder / "p.svg").read_text())
 
     def refused(self, *arguments: str) -> str:
-        """What a wrong request is told."""
+        """Makes a wrong request. Returns the complaint."""
         status, _, failed = self.draw(*arguments, "--output", str(self.folder / "none.svg"))
         self.assertEqual(status, 2, failed)
         self.assertFalse((self.folder / "none.svg").exists())
@@ -119,20 +119,22 @@ class PicturesTest(unittest.TestCase):
                      "over PyTorch DDP with fp16: pays nowhere", "bandwidth, Gbit/s", "nodes", "break-even: faster by 0.5 %",
                      "slower"):
             self.assertIn(text, texts)
-        # 4 s over 2 s and over 8 s at two numbers of nodes; over ddp_fp16, 2 s over 2 s and over 8 s.
+        # At both numbers of nodes, the speed-ups over ddp are 4 s / 2 s and 4 s / 8 s, and those over ddp_fp16 2 s / 2 s and 2 s /
+        # 8 s.
         for number, count in (("2.00", 2), ("0.50", 2), ("1.00", 2), ("0.25", 2)):
             self.assertEqual(texts.count(number), count, number)
         self.assertNotIn("where the break-even lies in 8 cases of 10", texts)  # without intervals
 
     def test_the_break_even_is_where_the_speed_up_is_one(self):
         picture = _sweep_pictures.speedup(sweep())
-        # log2 falls from 1 to -1 between the middles of two cells, at 0 and 1: it is log2(1.005) at (1 - 0.0072) / 2.
+        # log2 of the speed-up falls from 1 to -1 between the middles of two cells, at 0 and 1. It is log2(1.005) at (1 - 0.0072) /
+        # 2.
         found = {x for x, _ in vertices(picture.axes)}
         self.assertEqual(found, {round((1 - math.log2(1.005)) / 2, 6)})
 
     def test_the_band_is_where_an_interval_holds_it(self):
         picture = _sweep_pictures.speedup(sweep(spread=0.25))
-        # The speed-up may be 1.25 times as much or as little, so its logarithm crosses that of 1.005 by so much later or earlier.
+        # The speed-up may be off by a factor of 1.25, so its logarithm crosses that of 1.005 log2(1.25) / 2 later or earlier.
         middle, off = (1 - math.log2(1.005)) / 2, math.log2(1.25) / 2
         found = [x for x, _ in vertices(picture.axes)]
         self.assertAlmostEqual(min(found), middle - off, places=5)
@@ -142,9 +144,9 @@ class PicturesTest(unittest.TestCase):
     def test_colours_are_centred_at_one_and_both_sides_are_used(self):
         maps = _sweep_pictures.maps_of(sweep(), ("ddp", "ddp_fp16"))
         scale = _sweep_pictures.two_sided(maps)
-        # Speed-ups are 2, 0.5, 1 and 0.25.
+        # The speed-ups are 2, 0.5, 1 and 0.25.
         self.assertEqual([float(scale(math.log2(value))) for value in (0.25, 1, 2)], [0, 0.5, 1])
-        # Without anything slower that side reaches 1/1.1, so that rounding is no loss.
+        # If nothing is slower, the slower side of the scale reaches 1/1.1, so that rounding errors do not look like a loss.
         scale = _sweep_pictures.two_sided({"": {(1.0, 2): _sweep_rows.Value(2, 2, 2)}})
         self.assertAlmostEqual(2 ** scale.vmin, 1 / 1.1)
         ticks = _sweep_pictures.scale_ticks(scale)
@@ -177,12 +179,12 @@ class PicturesTest(unittest.TestCase):
     def test_the_efficiency_is_one_nodes_time_over_the_iteration(self):
         picture = _sweep_pictures.efficiency(sweep((1,), (2, 4, 8)))
         lines = {line.get_label(): list(line.get_ydata()) for line in picture.axes.lines}
-        # Computation takes 1 s alone.
+        # One node alone takes 1 s, its computation; the iterations take 4, 2 and 2 s.
         self.assertEqual(lines, {"ideal": [100, 100], "ddp": [25] * 3, "ddp_fp16": [50] * 3, "all": [50] * 3})
         one = [row(plan, 1, 1, 0.8) for plan in PLANS]
         picture = _sweep_pictures.efficiency([*one, *sweep((1,), (2,))])
         lines = {line.get_label(): list(line.get_ydata()) for line in picture.axes.lines}
-        self.assertEqual(lines["ddp"], [100, 20])  # a row of one node says it: 0.8 s over 4 s
+        self.assertEqual(lines["ddp"], [100, 20])  # with a row of one node: 0.8 s / 4 s
 
     def test_many_bandwidths_of_efficiency_are_three_and_that_is_said(self):
         path = self.write_csv(sweep((1, 2, 4, 8, 16)))
@@ -210,7 +212,7 @@ class PicturesTest(unittest.TestCase):
         rows = [{**one, "oversubscription": factor} for factor in ("1", "4", "") for one in sweep((1,), (2,))]
         lines = _sweep_pictures.lines_of(rows, _sweep_rows.axis_of_lines(rows), "ddp")
         self.assertEqual({label: [x for x, _ in points] for label, points in lines["vgg19, ring"].items()},
-                         {"ddp_fp16": [1, 4], "all": [1, 4]})  # where the cluster has its own, no number is told
+                         {"ddp_fp16": [1, 4], "all": [1, 4]})  # rows with the cluster's own value are left out
 
     def simulation(self, iteration_s: float, **slowdown: float) -> dict:
         return {"iteration_s": iteration_s, "iteration_s_p10": iteration_s - 0.25, "iteration_s_p90": iteration_s + 0.5,
@@ -223,7 +225,7 @@ class PicturesTest(unittest.TestCase):
         picture = _time_pictures.breakdown(documents)
         self.assertEqual([label.get_text() for label in picture.axes.get_yticklabels()], ["ddp", "ddp_fp16", "best"])
         widths = [(round(bar.get_y() + bar.get_height() / 2), bar.get_x(), bar.get_width()) for bar in picture.axes.patches]
-        # ms. Of 2 s computation, codecs are 0.5 s and transfers 0.25 s; what is exposed comes on top.
+        # In ms: of 2 s of computation, codecs add 0.5 s and transfers 0.25 s. Exposed communication comes after it.
         self.assertEqual(widths, [(0, 0, 2000), (0, 2000, 2000), (1, 0, 2000), (1, 2000, 1000), (2, 0, 1250), (2, 1250, 500),
                                   (2, 1750, 250), (2, 2000, 500)])
         labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]
@@ -272,7 +274,8 @@ class PicturesTest(unittest.TestCase):
             self.assertIn(text, texts)
         document["break_even"]["turns"].insert(0, {"value": 0.25e9, "compress": "above", "sure_below": None, "sure_above": None})
         twice = _break_even_picture.break_even(document)
-        # What is not sure of a turn reaches no further than to its neighbours: 1, 2 and 60 Gbit/s; 40 Gbit/s is sure.
+        # The unsure range of a turn ends at the neighbouring turn or at the end of the curve. The turns are 2 and 60 Gbit/s, the
+        # ends 1 and 100; the second turn is sure below 40.
         spans = [(patch.get_xy()[0][0], patch.get_xy()[2][0]) for patch in twice.axes.patches]
         self.assertEqual(spans, [(1.0, 60.0), (40.0, 100.0)])
         del document["break_even"]["turns"][0]
@@ -371,7 +374,7 @@ class PicturesTest(unittest.TestCase):
         for text in ("Loss: train.py, 4 ranks", "ddp", "onebit", "step", "training loss, smoothed"):
             self.assertIn(text, (self.folder / "p.svg").read_text())
         found = _learning_pictures.losses(_pilot_file.read(path)).axes
-        # Means of the seeds 1 and 3 are 2 above the line that all losses lie on; the band is from 1 to 3 above it.
+        # Seeds 1 and 3 are 1 and 3 above a common line. Their mean is 2 above it, and the band reaches from 1 to 3.
         self.assertAlmostEqual(found.get_lines()[0].get_ydata()[0], 6.0)
         self.assertAlmostEqual(found.get_lines()[1].get_ydata()[0], 7.0)
         self.assertEqual({(1.0, 5.0), (1.0, 7.0)} - {(round(x, 6), round(y, 6)) for x, y in found.collections[0].get_paths()[0].vertices},
@@ -407,7 +410,7 @@ class PicturesTest(unittest.TestCase):
 
     def test_losses_of_logs_are_means_of_the_last_20_steps(self):
         self.assertEqual(_learning_pictures.means(list(range(30)))[:2], [0, 0.5])
-        self.assertEqual(_learning_pictures.means(list(range(30)))[-1], 19.5)  # of 10 to 29
+        self.assertEqual(_learning_pictures.means(list(range(30)))[-1], 19.5)  # the mean of 10 to 29
         logs = {name: [dict(zip(("average", "step", "seconds", "loss"), row)) for row in ((name, "0", "0.5", "3"), (name, "1", end, "1"))]
                 for name, end in (("ddp", "9"), ("plan", "2"))}
         by_step, by_second = _learning_pictures.logs(logs).figure.axes
@@ -460,18 +463,18 @@ class PicturesTest(unittest.TestCase):
 
     def test_lines_of_broadcasts_cross_between_two_sizes(self):
         even = _message_pictures.break_even
-        # 1/2, then 2 times as fast: on a logarithmic scale in the middle of 100 and 10000.
+        # The ratio goes from 1/2 to 2, so it is 1 in the logarithmic middle of 100 and 10000.
         self.assertAlmostEqual(even([100, 10000], [2, 1], [1, 2]), 1000)
-        # 4 times as slow, then 2 times as fast: two thirds of the way.
+        # The ratio goes from 1/4 to 2, so it is 1 after two thirds of the way, on a logarithmic scale.
         self.assertAlmostEqual(even([1, 1000], [4, 1], [1, 2]), 100)
-        self.assertAlmostEqual(even([1, 10, 100, 10000], [1, 2, 2, 1], [2, 1, 1, 2]), 1000)  # the last one counts
+        self.assertAlmostEqual(even([1, 10, 100, 10000], [1, 2, 2, 1], [2, 1, 1, 2]), 1000)  # the last crossing counts
         self.assertEqual((even([5, 50], [1, 1], [2, 2]), even([5, 50], [1, 2], [2, 2])), (5, None))
-        # Twice as fast, then twice as slow.
+        # The first is twice as fast, then half as fast.
         self.assertAlmostEqual(_message_pictures.crossing([0.01, 1], [1, 4], 2), 0.1)
 
     def test_broadcasts_are_asked_for_and_their_break_evens_are_said(self):
         def answer(request: dict) -> dict:
-            """A chain takes 2 s and a nanosecond a byte, a tree 1 s and two; fp16 halves a chain's."""
+            """Answers that a chain takes 2 s and 1 ns per byte, a tree 1 s and 2 ns per byte. fp16 halves times."""
             size, codec = int(request["bytes"][:-1]), request["algorithm"]
             slow = 2 + size / 1e9 if request["topology"] == "chain" else 1 + 2 * size / 1e9
             return {"choices": [{"topology": request["topology"], "algorithm": one, "predicted_s": slow / (2 if one == "fp16" else 1)}
@@ -481,7 +484,7 @@ class PicturesTest(unittest.TestCase):
             status, said, _ = self.draw("broadcast", "nnodes=4", "--output", str(self.folder / "p.svg"))
         self.assertEqual(status, 0)
         self.assertIn("4 nodes, a100-25g: each with its best chunk count", self.texts())
-        self.assertIn("chain is faster than binomial from 998 MB on\n", said)  # 1000, but for the scale between sizes
+        self.assertIn("chain is faster than binomial from 998 MB on\n", said)  # interpolated; exactly 1000 MB
         self.assertIn("chain with fp16 is faster than chain from the smallest on\n", said)
 
     def test_densities_are_asked_for_and_their_break_evens_are_said(self):
@@ -492,7 +495,8 @@ class PicturesTest(unittest.TestCase):
         with mock.patch.object(_message_pictures, "answer", answer):
             status, said, _ = self.draw("sparse", "elements=1000000", "--output", str(self.folder / "p.svg"))
         self.assertEqual(status, 0)
-        # 4 times the density is 2 s at 0.5, and twice the density at 1, which is not above it.
+        # With packing=0, 4 s times the density is the ring's 2 s at 0.5. With packing=2, 2 s times the density is 2 s at 1, so the
+        # ring is never faster.
         self.assertIn("packing=0: the fp32 ring is faster from density 0.5 on\n", said)
         self.assertIn("packing=2: the fp32 ring is faster at no density\n", said)
         self.assertIn("8 nodes, a100-25g, 1 million elements", self.texts())

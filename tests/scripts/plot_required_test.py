@@ -19,7 +19,7 @@ SCHEDULES = ("ddp", "local(steps=20)", "local(steps=20,fragments=4,overlap=1)")
 
 
 def model(layers: int) -> str:
-    """Layers that are all alike, of a step of 30 ms."""
+    """Model with equal layers and a step of 30 ms."""
     lines = ["name: alike", "forward: 10ms", "gradients:"]
     for place in range(layers):
         lines.append(f"- {{name: blocks.{layers - 1 - place}.weight, elements: 1000000, ready: {20000 * (place + 1) / layers:.3f}us}}")

@@ -44,7 +44,7 @@ class PlotTest(unittest.TestCase):
                               text=True, capture_output=True, timeout=100, check=False)
 
     def maps(self, **conditions: str) -> dict:
-        """Speed-ups over every gradient alone, by panel."""
+        """Speed-ups over the plan `none`, which sends every gradient alone, by panel."""
         return _sweep_pictures.maps_of(plot.read_sweep(self.folder / "sweep.csv", conditions), ("none",))
 
     def test_panels_hold_the_speedups_of_the_sweep(self):
@@ -53,7 +53,7 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(list(panels), ["model.csv, ps, onebit", "model.csv, ps, fp16"])
         for panel in panels.values():
             self.assertEqual(sorted(panel), [(1.25e8, 2), (1.25e8, 4), (1.25e9, 2), (1.25e9, 4)])
-        # 16 MB take 128 ms a hop at 1 Gbit/s: halving them is worth nearly 2, and onebit is worth more.
+        # At 1 Gbit/s, 16 MB take 128 ms per hop. Half of the bytes make it nearly twice as fast; onebit gains more.
         fp16, onebit = panels["model.csv, ps, fp16"], panels["model.csv, ps, onebit"]
         self.assertTrue(1.8 < fp16[1.25e8, 2].middle < 2 < onebit[1.25e8, 2].middle)
 
@@ -139,11 +139,12 @@ class PlotTest(unittest.TestCase):
         point = {**dict.fromkeys(plot.NEEDED, "1"), "iteration_s_p10": "", "iteration_s_p90": ""}
         rows = [{**point, "plan": "ddp_fp16", "iteration_s": "4", "iteration_s_p10": "2", "iteration_s_p90": "9"},
                 {**point, "plan": "best", "iteration_s": "2", "iteration_s_p10": "1.5", "iteration_s_p90": "3"}]
-        # Without what ddp's own interval tells: 2/1.5, 4/2 and 9/3.
+        # Without a row of ddp, the speed-up is 4/2, and its interval reaches from 2/1.5 to 9/3.
         (_, value), = _sweep_rows.speedups(rows, "ddp_fp16")
         self.assertEqual([round(part, 9) for part in (value.low, value.middle, value.high)], [1.333333333, 2, 3])
-        # ddp lies within a factor of e either way, and its speed-up over itself, of two errors, within e^(1/2): a share of
-        # 1/(2 sqrt 2) of each half width is a plan's own. Those of the two are ln(9/2)/2 and ln(2)/2.
+        # The interval of ddp is a factor of e to either side. That of its speed-up over itself, which has the own errors of two
+        # predictions, is e^(1/2). A share of 1/(2 sqrt 2) of each half width is therefore a prediction's own error. The half widths
+        # of the two plans are ln(9/2)/2 and ln(2)/2.
         e = 2.718281828459045
         ddp = {**point, "plan": "ddp", "iteration_s": "1", "iteration_s_p10": str(1 / e), "iteration_s_p90": str(e),
                "speedup_over_ddp": "1", "speedup_over_ddp_p10": str(e ** -0.5), "speedup_over_ddp_p90": str(e ** 0.5)}
@@ -160,7 +161,7 @@ class PlotTest(unittest.TestCase):
         done = subprocess.run([SIM, "sweep", "spec.yaml", "--output", "sweep.csv", "--evaluations", "50"], cwd=self.folder,
                               text=True, capture_output=True, timeout=100, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        # Two searches for each of two links, ddp for both, as a plan and as what is compared with.
+        # Five plans: two searches for each of two links, and ddp for both, which is a plan and the baseline.
         self.assertIn("6 points, 5 plans made", done.stderr)
         found = _sweep_rows.speedups(plot.read_sweep(self.folder / "sweep.csv", {}), "best_uncompressed")
         self.assertTrue(all(value.middle >= 1 for row, value in found if row["plan"] == "best"))
@@ -207,7 +208,7 @@ class PlotTest(unittest.TestCase):
 
 @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
 class OtherPythonTest(unittest.TestCase):
-    """A python3 without Debian's packages comes first on the PATH, as that of a venv."""
+    """Tests with a python3 without Debian's packages first on the PATH, as in a virtual environment."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -236,7 +237,7 @@ class OtherPythonTest(unittest.TestCase):
 
 class ExampleTest(unittest.TestCase):
     def test_shipped_spec_is_understood(self):
-        """The first of many shards takes a moment; the whole, half a minute where others compute."""
+        """Runs only the first of many shards: the whole sweep takes half a minute on a busy machine."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([SIM, "sweep", ROOT / "examples/sweep.yaml", "--output", "part.csv",
                                    "--shard", "1/72"], cwd=folder, text=True, capture_output=True, timeout=100,

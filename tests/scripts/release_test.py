@@ -1,13 +1,13 @@
-"""Version of a release: one place has it, and files that repeat it agree: release_test.py [-v]"""
+"""Tests of the release's version: one place defines it, and the files that repeat it agree: release_test.py [-v]"""
 
 import pathlib
 import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-#: Files that repeat the version for readers outside the build, and where.
+#: Files that repeat the version for readers outside the build, with the pattern of the line.
 REPEATED = {"debian/changelog": r"^hipress \((\S+)\)", "CITATION.cff": r"^version: (\S+)$", "CHANGELOG.md": r"^## (\d\S+) "}
-MOST_LINES = 40  # of a version's section in CHANGELOG.md
+MOST_LINES = 40  # largest length of a version's section in CHANGELOG.md
 
 
 def found(name: str, pattern: str) -> list[str]:

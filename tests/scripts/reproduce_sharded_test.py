@@ -83,11 +83,11 @@ class ModelsTest(unittest.TestCase):
         ready = [float(line.split("ready: ")[1].split("s}")[0]) for line in text.splitlines() if "ready: " in line]
         self.assertEqual(ready, sorted(ready))
         self.assertAlmostEqual(ready[-1], 2)
-        self.assertEqual(ready[-1], ready[-2])  # the look-up of embeddings takes nothing
+        self.assertEqual(ready[-1], ready[-2])  # the look-up of embeddings takes no time
         self.assertIn("forward: 0.75s\n", transformer_models.model_yaml("llama3_8b", 3.0, checkpointing=True))
 
     def answer(self, tool, model, gpus, *options):
-        """What the tool says of that model on hosts of 8 GPUs."""
+        """Answer of the tool about that model on hosts of 8 GPUs."""
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "model.yaml").write_text(model)
             (pathlib.Path(folder) / "gpus.yaml").write_text(

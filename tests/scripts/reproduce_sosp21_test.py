@@ -61,7 +61,7 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(out.read_text())
 
-    # What it answers.
+    # Answers:
 
     def test_every_case_has_its_columns_prediction_and_error(self):
         wanted = [row for row in PUBLISHED if row["cluster"] == "local" and row["model"] == "resnet50"]
@@ -95,7 +95,7 @@ class ScriptTest(unittest.TestCase):
     def test_single_gpus_and_unpublished_sizes(self):
         row = HIPRESS[0]
         report = self.predict(LINEAR, [{**row, "gpus": "1", "throughput": ""}, {**row, "gpus": "6", "throughput": ""}])
-        # Linear is one GPU's speed times the GPUs, so one GPU is half of linear's two.
+        # `linear` is the speed of one GPU times the number of GPUs, so one GPU has half of the throughput of two.
         linear = [float(r["throughput"]) for r in LINEAR if r["cluster"] == "local" and r["model"] == "vgg19"]
         alone, three_nodes = (case["predicted"] for case in report["cases"])
         self.assertAlmostEqual(alone / (linear[0] / 2), 1, delta=0.01)
@@ -106,7 +106,7 @@ class ScriptTest(unittest.TestCase):
         for case in report["cases"]:
             self.assertTrue(0 < case["predicted"] < math.inf)
 
-    # How good it is. The bounds are what is reached, rounded up.
+    # Accuracy. The bounds are the errors that are reached, rounded up.
 
     def check(self, means, bound):
         self.assertLessEqual(means["mean_abs_error"], bound)
@@ -156,7 +156,7 @@ class ScriptTest(unittest.TestCase):
         self.assertIn("- {name: g, elements: 64, algorithm: onebit, K: 2}\n- {name: h, elements: 5, algorithm: none, K: 1}",
                       everything.plan_yaml("g,64,y,2\nh,5,n,1\n"))
 
-    # Wrong requests.
+    # Wrong requests:
 
     def refuses(self, text, message, with_throughput=False):
         path = self.folder / "bad.csv"
@@ -203,14 +203,14 @@ class ScriptTest(unittest.TestCase):
             asked += [("--plot", unwritable, f"{unwritable}: cannot be written"), ("--plot", "out.doc", "out.doc: its suffix")]
         for option, path, said in asked:
             with self.subTest(option=option, path=path):
-                done = self.run_script(good, good, option, path, "--tools", self.folder)  # which has none
+                done = self.run_script(good, good, option, path, "--tools", self.folder)  # the folder has no tools
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(said, done.stderr)
 
 
 class PartsTest(unittest.TestCase):
     def test_a_line_between_rows_and_expectation(self):
-        # Many exact rows on y = 0.04 + 0.1·x outweigh the expectation of 0.05 and 0.05.
+        # Many exact rows on y = 0.04 + 0.1·x outweigh the priors, 0.05 for both parameters.
         xs = [0.5, 1.0, 2.0] * 200
         a, b = calibration.line(xs, [0.04 + 0.1 * x for x in xs], 0.05)
         self.assertAlmostEqual(a, 0.04, places=3)
@@ -237,17 +237,19 @@ class PartsTest(unittest.TestCase):
     def test_pieces_keep_bytes(self):
         gradient = setups.Gradient("g", 10_000_001, 0.5)
         pieces = systems.pieces((gradient,), systems.BYTEPS_PARTITION_BYTES)
-        self.assertEqual(len(pieces), 10)  # 40 000 004 bytes in pieces of at most 4 096 000
+        self.assertEqual(len(pieces), 10)  # 40 000 004 bytes are cut into pieces of at most 4 096 000
         self.assertEqual(sum(piece.elements for piece in pieces), gradient.elements)
 
     def test_summing_in_the_node_is_serial_and_hides_behind_backward(self):
-        # 40 bytes each at 0.25 s a byte: 0 to 10 s; 12 to 22 s; the third waits for the second, 22 to 32 s.
+        # Each gradient has 40 bytes at 0.25 s per byte. Sums run from 0 to 10 s, from 12 to 22 s, and, after a wait for the second,
+        # from 22 to 32 s.
         ready = (0.0, 12.0, 13.0)
         later = systems.summed_locally(tuple(setups.Gradient(f"g{t}", 10, t) for t in ready), 0.25)
         self.assertEqual([gradient.ready_s for gradient in later], [10.0, 22.0, 32.0])
 
     def test_a_sparse_all_gather_costs_its_closed_form(self):
-        # (N-1)·α + (P-1)·8ρn/B with n elements, ρ = 1 %, α = o + L; codecs free; n divisible by 32·N.
+        # The time is (N-1)·α + (P-1)·8ρn/B for n elements, a multiple of 32·N, with ρ = 1 %, α = o + L and codecs that take no
+        # time.
         nodes, gpus, n = 4, 8, 12_800_000
         model = setups.Model(0.0, (setups.Gradient("g", n, 0.0),))
         setup = systems.Setup(setups.CLUSTERS["local"], model, compute_s=0.0)

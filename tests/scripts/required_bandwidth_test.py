@@ -1,4 +1,4 @@
-"""Bandwidths that Streaming DiLoCo's table 4 publishes, as hipress-plan finds them from its command line."""
+"""Tests that hipress-plan's command line finds the bandwidths in Streaming DiLoCo's table 4."""
 
 import csv
 import json
@@ -21,7 +21,8 @@ def cells():
 
 
 def model_of(cell, folder):
-    """Layers that are all alike, whose forward takes a third of the step: bf16 where 16 bits are sent, else fp32."""
+    """Writes a model with equal layers, whose forward takes a third of the step. It is in bf16 if 16 bits are sent, otherwise in
+    fp32."""
     layers = int(cell["layers"])
     dtype = "bfloat16" if cell["bits"] == "16" else "float32"
     elements = int(float(cell["parameters"]) / layers)
@@ -64,7 +65,7 @@ class Table(unittest.TestCase):
             for cell, bits_per_s in zip(table, pool.map(lambda cell: self.found(cell, folder, machines), table)):
                 published = float(cell["gbit_s"])
                 steps = math.log(bits_per_s / 1e9 / published) / math.log(GRID_STEP)
-                # The published bandwidth is the largest of the grid that is too little, with one decimal.
+                # The published bandwidth is the largest insufficient one of the grid, with one decimal.
                 rounding = math.log(1 + 0.05 / published) / math.log(GRID_STEP)
                 if not -1 - rounding < steps <= 1 + rounding:
                     wrong.append((cell["model"], schedule_of(cell), cell["bits"], cell["utilization"], published, bits_per_s / 1e9))

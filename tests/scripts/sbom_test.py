@@ -1,4 +1,4 @@
-"""Bill of materials of a folder with programs: sbom_test.py [-v]"""
+"""Tests of the bill of materials of a folder with programs: sbom_test.py [-v]"""
 
 import json
 import os
@@ -14,13 +14,13 @@ SCRIPT = ROOT / "scripts/sbom.py"
 
 
 def library(name: str) -> pathlib.Path:
-    """Library of this machine by its name."""
+    """Path of a library of this machine, by its name."""
     said = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     return pathlib.Path(next(line.split()[-1] for line in said.splitlines() if line.split()[0] == name)).resolve()
 
 
 class SbomTest(unittest.TestCase):
-    """A program that needs zlib, beside a copy of zlib."""
+    """Tests on a folder with a program that needs zlib, and a copy of zlib."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -1,6 +1,5 @@
-"""Files of every schema that was ever released are still read: schemas_test.py FOLDER_OF_TOOLS [-v]
-
-A row stays for ever. A new version of a schema is a new file and a new row."""
+"""Tests that files of every released schema can still be read: schemas_test.py FOLDER_OF_TOOLS [-v] Rows are never removed. A new
+version of a schema is a new file and a new row."""
 
 import pathlib
 import re
@@ -12,7 +11,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests/data/schemas"
 JOB = "--input {model.yaml} --topology ring --nnodes 4"
-#: Schema, file, and the command that reads it: {name} is a file of the folder, {} a file to write.
+#: Schema, file, and the command that reads the file. {name} is a file of the folder, {} a file to write.
 ROWS = (
     ("hipress.model/1", "model.yaml", f"hipress-sim {JOB} --plan all"),
     ("hipress.plan/1", "plan.yaml", "hipress-sim --input {model.yaml} --plan {plan.yaml} --profile {profile.yaml}"),
@@ -23,7 +22,7 @@ ROWS = (
     ("hipress.sweep/1", "sweep.yaml", "hipress-sim sweep {sweep.yaml} --output {}"),
     ("1", "pilot.yaml", "hipress-plan --input vgg19 --nnodes 4 --profile a100-10g --pilot {pilot.yaml} --evaluations 1 --output {}"),
 )
-#: Schemas of caches, which are made anew if they are of another version.
+#: Schemas of caches. Caches of other versions are made anew.
 CACHES = {"hipress.cache/1", "hipress.sweep_cache/1"}
 
 

@@ -1,4 +1,4 @@
-"""Tests of scripts/setup.sh on machines that lack something."""
+"""Tests of scripts/setup.sh on machines that lack packages."""
 
 import os
 import pathlib
@@ -8,13 +8,13 @@ import tempfile
 import unittest
 
 SETUP = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "setup.sh"
-#: What the script itself runs on; the machine under test has these and what a test adds.
+#: Programs that the script itself needs. The machine under test has these, and those that a test adds.
 SHELL_TOOLS = ("bash", "env", "dirname", "python3")
 
-#: What only the launch tests need, without daemons, which also /usr/sbin may hold.
+#: Programs that only the launch tests need, without daemons, which may also be in /usr/sbin.
 LAUNCHERS = ("srun", "mpirun", "redis-server", "busybox")
 
-#: What only scripts/lint.py needs.
+#: Programs that only scripts/lint.py needs.
 LINTERS = ("clang-format-14", "clang-tidy-14")
 
 APT_GET = """#!/usr/bin/env bash
@@ -30,7 +30,7 @@ class SetupTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.bin = pathlib.Path(folder.name)
         self.provide(*SHELL_TOOLS, "true", "ln", "cmake")
-        # Every header is there: this compiler accepts all that it is asked.
+        # All headers count as installed, because this compiler accepts everything.
         (self.bin / "g++").symlink_to("true")
         (self.bin / "ip").symlink_to("true")
 
@@ -43,7 +43,8 @@ class SetupTest(unittest.TestCase):
             (self.bin / program).symlink_to("true")
 
     def provide_apt_get(self, launch: str = "true") -> pathlib.Path:
-        """An apt-get that brings ninja, and does so where it should bring launchers; returns its log."""
+        """Adds an apt-get that installs ninja, and runs the command `launch` instead of installing launchers. Returns the path of
+        its log."""
         log, apt_get = self.bin / "log", self.bin / "apt-get"
         apt_get.write_text(APT_GET.format(log=log, folder=self.bin, launch=launch))
         apt_get.chmod(0o755)
@@ -67,7 +68,7 @@ class SetupTest(unittest.TestCase):
         installed = log.read_text().splitlines()[1].split()
         self.assertIn("ninja-build", installed)
         self.assertNotIn("cmake", installed)
-        # What apt-get could not provide is said in the end (this machine may lack matplotlib).
+        # The script ends with a list of packages that apt-get could not provide. (This machine may lack matplotlib.)
         self.assertEqual(done.returncode, 1 if "still not usable" in done.stderr else 0)
 
     def test_silent_when_all_is_there(self):
@@ -75,7 +76,7 @@ class SetupTest(unittest.TestCase):
         done = self.run_setup()
         if "python3-matplotlib" in done.stderr:
             self.skipTest("matplotlib is not installed")
-        said = [line for line in done.stderr.splitlines() if "PyTorch" not in line]  # this machine may lack it
+        said = [line for line in done.stderr.splitlines() if "PyTorch" not in line]  # this machine may lack PyTorch
         self.assertEqual((done.returncode, done.stdout, said), (0, "", []))
 
     @unittest.skipUnless(os.geteuid() == 0, "installs as root")

@@ -1,5 +1,5 @@
-"""Options that messages name: the tool that prints a message has them, or the message names a tool that does:
-spelling_test.py [-v] BIN"""
+"""Tests that a tool has the options that its messages name, or that the message names the tool that has them: spelling_test.py [-v]
+BIN"""
 
 import pathlib
 import re
@@ -12,14 +12,14 @@ from house_test import LAYERS, LITERAL, ROOT
 
 BIN = pathlib.Path(sys.argv.pop()).resolve() if len(sys.argv) > 1 else ROOT / "build/release/bin"
 TOOLS = ("hipress-plan", "hipress-sim", "hipress-exec", "hipress-profile", "hipress-import", "hipress-compll")
-#: Fields of results, of requests without a command line, and of the C library: no tool prints them.
+#: Fields of results, of requests without a command line, and of the C library, which no tool prints.
 NO_OPTIONS = {"requests/simulate_document.cpp": {"compute_s", "iteration_s"}, "requests/hosts.cpp": {"unit"},
               "requests/replay_document.cpp": {"compute_s", "drift"}, "requests/plan_fields.cpp": {"page"},
               "requests/plan_document.cpp": {"page"},
               "runtime/c_interface.cpp": {"secret"}}
-#: Folders whose messages only one tool prints.
+#: Folders whose messages only one tool prints, with that tool.
 PRINTED_BY = {"traces": "hipress-import", "sweep": "hipress-sim", "profiler": "hipress-profile"}
-#: Sources of messages about a graph that is exported and read again, which hipress-sim does.
+#: Sources in these folders whose messages hipress-sim prints: those about exported graphs.
 OTHERS = {"traces/chakra_graph.cpp", "traces/chrome_trace.cpp", "traces/timeline.cpp"}
 
 
@@ -29,7 +29,7 @@ def run(folder: str, *command: str) -> subprocess.CompletedProcess:
 
 
 def options_of(*command: str) -> set:
-    """The long options in a tool's help."""
+    """Long options in a tool's help."""
     lines = run("/", *command, "--help").stdout.splitlines()
     return {name for line in lines if line.startswith("  -") for name in re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", line[:60])}
 
@@ -40,13 +40,13 @@ OPTIONS["hipress-sim"] |= options_of("hipress-sim", "sweep") | options_of("hipre
 
 
 def unknown(text: str, words: list, tool: str) -> list:
-    """The options among (word, position) in a text that neither its tool nor a tool named earlier in the text has."""
+    """Options among the words, (word, position) in a text, that neither its tool nor a tool named earlier in the text has."""
     return [word for word, at in words
             if not any(word in OPTIONS[one] for one in TOOLS if one == tool or one in text[:at])]
 
 
 def sentences(path: pathlib.Path):
-    """The strings of a source. Those with only blanks between them are joined."""
+    """Strings of a source. Strings with only blanks between them are joined."""
     text, end = "", 0
     source = path.read_text()
     for literal in LITERAL.finditer(source):
@@ -85,7 +85,7 @@ class SpellingTest(unittest.TestCase):
         self.assertGreater(found, 100)
 
     def test_complaints_name_options_of_their_tool(self):
-        """Every option of every tool, with a value that it may refuse, and every request that lacks something."""
+        """Gives every option of every tool a value that may be refused, and makes every request that lacks something."""
         enough = {"hipress-plan": ("--input", "in.txt", "--nnodes", "2"),
                   "hipress-sim": ("--input", "in.txt", "--plan", "none", "--nnodes", "2", "--topology", "ring"),
                   "hipress-exec": ("--input", "in.txt", "--plan", "none", "--nnodes", "1"), "hipress-profile": ("--algorithm", "none such"),

@@ -1,4 +1,4 @@
-"""Tests of how hipress-sim sweep begins, goes on and ends: sweep_test.py [-v] PATH/hipress-sim"""
+"""Tests of hipress-sim sweep: refusals, interrupts, resumed sweeps, job arrays and output: sweep_test.py [-v] PATH/hipress-sim"""
 
 import csv
 import json
@@ -23,7 +23,7 @@ plan: [none, all, best]
 algorithm: [onebit, fp16]
 bandwidth: {from: 1Gbps, to: 100Gbps, points: 3, scale: log}
 """
-# Runs the tasks of an array one after the other, as sbatch --wait does somewhere else, and fills patterns in as it does.
+# Fake of `sbatch --wait`: runs the tasks of an array one after the other on this machine, and fills in the patterns of file names.
 # Then it waits for the file that SWEEP_TEST_WAIT names.
 SBATCH = """#!/usr/bin/env python3
 import os, pathlib, re, subprocess, sys, time
@@ -88,7 +88,7 @@ class SweepTest(unittest.TestCase):
         (self.folder / "spec.yaml").write_text(SPEC.replace("points: 3", "points: 300"))
         with subprocess.Popen(self.command("s.csv", "--jobs", "1"), cwd=self.folder, text=True,
                               stderr=subprocess.PIPE) as sweep:
-            while not list(self.folder.glob("s.csv.cache/*.yaml")):  # a plan is there, many are not
+            while not list(self.folder.glob("s.csv.cache/*.yaml")):  # one plan is made, many are not
                 time.sleep(0.01)
             sweep.send_signal(signal.SIGINT)
             said = sweep.stderr.read()
@@ -115,7 +115,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.read("a b's.csv"), whole)
         self.assertEqual(list(self.folder.glob("*.part-*")), [])
-        # A task that fails leaves its log, and no output.
+        # If a task fails, its log is left, and no output.
         (self.folder / "model.csv").write_text("name,elements,ready_us\nbig,0,1000\n")
         failed = self.sweep("f.csv", "--slurm", "2", PATH=path)
         self.assertEqual(failed.returncode, 1, failed.stderr)
@@ -128,7 +128,7 @@ class SweepTest(unittest.TestCase):
     def test_two_arrays_of_one_output_do_not_mix(self):
         whole = self.whole()
         path = self.path_with_sbatch()
-        # The first ends when the second has written the output and removed its parts.
+        # The first array ends only after the second has written the output and removed its parts.
         with subprocess.Popen(self.command("s.csv", "--slurm", "4"), cwd=self.folder, text=True, stderr=subprocess.PIPE,
                               env={**os.environ, "PATH": path, "SWEEP_TEST_WAIT": str(self.folder / "go")}) as first:
             while len(list(self.folder.glob("s.csv.part-*.log"))) < 4:

@@ -1,4 +1,4 @@
-"""What every command-line tool answers: tools_test.py PATH/hipress-x"""
+"""Tests that hold for every command-line tool: tools_test.py PATH/hipress-x"""
 
 import pathlib
 import resource
@@ -23,7 +23,7 @@ class ToolTest(unittest.TestCase):
         self.assertRegex(second, rf"^  {TOOL.name} ")
 
     def test_options_are_described_in_one_style(self):
-        """Capitalised, without a full stop at the end, and with the default in brackets."""
+        """Descriptions begin with a capital, have no full stop at the end, and give the default in brackets."""
         lines = run("--help").stdout.splitlines()
         described = 0
         for line, following in zip(lines, [*lines[1:], ""]):
@@ -48,7 +48,7 @@ class ToolTest(unittest.TestCase):
 
     @unittest.skipUnless(TOOL.name == "hipress-profile", "of the tool that measures")
     def test_wherever_threads_or_memory_end_it_says_so(self):
-        # With stacks of 64 MiB, and with little more address space than some of them take.
+        # Stacks have 64 MiB, and the address space has room for only a few of them.
         stack = 64 << 20
         _, most = resource.getrlimit(resource.RLIMIT_STACK)
 

@@ -1,5 +1,5 @@
-"""Tests of the experiments that replay or train: each on tools, ip, tc and a python3 with torch that answer what the test says. No rights
-needed.
+"""Tests of the experiments that replay or train, each with fakes of the tools, ip, tc and a python3 with torch, whose answers the
+test sets. They need no special rights.
 
 Usage: validate_experiments_test.py
 """
@@ -32,7 +32,7 @@ gradients:  # in backward order
 - {name: "odd, name", elements: 1000000, ready: 3000.0us, shape: [1000, 1000], bucket: 0}  # 1.0us to 2.0us
 """
 
-#: With its pieces of costs: from, constant, per element.
+#: Captured model of the experiment sharded; KERNELS is the profile of its codecs.
 SHARDED = """name: text
 forward: 2000.0us  # 1900.0us to 2100.0us
 optimizer: 1000.0us
@@ -50,7 +50,7 @@ KERNELS = "schema: hipress.profile/1\nkernels:\n  codecs:\n" + "".join(
 
 
 class Experiment(FakeToolsTest):
-    """What holds for the experiments of all classes below: without torch they are skipped, and wrong values are a failure."""
+    """Tests that hold for the experiments of all classes below: they are skipped without torch, and fail on wrong values."""
 
     short: tuple[str, ...] = ()
     verifies = True
@@ -101,7 +101,7 @@ answer(iterations_s=[2.0, 2.2, 1.9], verified="WRONG" not in os.environ, torch="
 class Buckets(Experiment):
     experiment = "buckets"
     short = ("--jobs", "1")
-    # A cap of 5 takes 1.0 s, 25 takes 1.02, or 1.2 of lstm; all others 2.
+    # Iterations take 1.0 s with a cap of 5, 1.02 s with 25 (1.2 s for lstm), and 2 s with all other caps.
     tools = {"hipress-plan": """
 advice = "bucket_cap_mb 5 saves 2.0 % of 1s with 25" if "resnet50" in value("--input") else "bucket_cap_mb 25, as now, is best: 1s"
 answer(in_words=["without compression, this job is bound by the network: …", advice])
@@ -115,7 +115,7 @@ answer(by_bucket_mb={cap + ".0": seconds.get(cap, [2.0]) for cap in caps}, verif
         said, found = self.run_for_json("--jobs", "3")
         by_model = {case["model"]: case for case in found["cases"]}
         self.assertEqual([by_model[name]["advised"] for name in ("resnet50", "bert_base", "lstm")], [5, 25, 25])
-        # 1.02 s is 2 % behind 1 s, 1.2 s is 20 %: more than the 3 % that count as equal.
+        # 1.02 s is 2 % behind 1 s. 1.2 s is 20 % behind, more than the 3 % that count as equal.
         self.assertAlmostEqual(by_model["bert_base"]["behind"], 0.02)
         self.assertEqual([by_model[name]["right"] for name in ("resnet50", "bert_base", "lstm")], [True, True, False])
         self.assertIn("within 3 % of the fastest in 2 of 3 jobs", said)
@@ -131,7 +131,7 @@ class LowRank(Experiment):
     experiment = "lowrank"
     short = ("--models", "resnet50", "--rates", "1000")
     replay = 'measured(*[40.0 if "fp16" in words else 2.0] * 3, predicted=2.02, low=1.99, high=2.1)'
-    # Buckets of 5 MB, batched, are DDP's fastest.
+    # DDP is fastest with batched buckets of 5 MB.
     tools = {"hipress-exec": replay, "hipress-plan": replay, "python_with_torch": """
 assert value("--powersgd") == "4" and len(json.load(open(value("--model")))["gradients"][-1]["shape"]) > 1
 answer(iterations_s=[3.0 if value("--bucket-mb") == "5" and "--batched" in words else 5.0] * 3)
@@ -150,7 +150,7 @@ answer(iterations_s=[3.0 if value("--bucket-mb") == "5" and "--batched" in words
 class Broadcast(Experiment):
     experiment = "broadcast"
     short = ("--nnodes", "2", "--rounds", "1")
-    # A plan holds its algorithm; a replay of it takes 1 s raw, and compressed a quarter of that; gloo's broadcast takes 2 s.
+    # A plan file has only its algorithm. A replay takes 1 s if that is none, otherwise 0.25 s. Gloo's broadcast takes 2 s.
     tools = {"hipress-plan": """
 pathlib.Path(value("--output")).write_text(value("--algorithm"))
 answer(algorithm=value("--algorithm"), chunks=7)
@@ -190,7 +190,7 @@ answer(iterations_s=[2.0], verified=True, torch="1")
 class Sparse(Experiment):
     experiment = "sparse"
     common = ("--nnodes", "2", *FakeToolsTest.common)
-    # Sparse takes 0.1 s and 10 s times the density, dense 1 s: the break-even is 0.09, and planned 0.1.
+    # Sparse takes 0.1 s plus 10 s times the density, dense 1 s. The break-even is therefore 0.09; the plan says 0.1.
     tools = {"hipress-plan": """
 pathlib.Path(value("--output")).write_text("schema: hipress.plan/1\\ndense: {above: 0.1, algorithm: fp16, K: 16}\\ngradients: []\\n")
 answer(**({} if "NEVER" in os.environ else {"dense": {"above": 0.1, "algorithm": "fp16", "K": 16}}))
@@ -233,7 +233,7 @@ class Schedules(Experiment):
 class Local(Experiment):
     experiment = "local"
     verifies, common = False, ()
-    # A step takes 1 s alone, and by local updates 1.3 s where the third of four fragments is sent, 1.1 s otherwise.
+    # A step takes 1 s alone. With local updates it takes 1.3 s in the third of four turns and 1.1 s in the others.
     tools = {"python_with_torch": """
 turns = int(value("--turns"))
 answer(alone=[1.0] * turns, local=[1.3 if turn % 4 == 2 else 1.1 for turn in range(turns)])
@@ -241,7 +241,7 @@ answer(alone=[1.0] * turns, local=[1.3 if turn % 4 == 2 else 1.1 for turn in ran
 
     def test_local_updates_are_laid_beside_computing_alone(self):
         said, _ = self.run_for_json("--rounds", "2", "--periods", "3", "--overlap", "2")
-        # Three of four turns of each period take 1.1 s a step: (3 * 1.1 + 1.3) / 4.
+        # In three of the four turns of a period, a step takes 1.1 s: the mean is (3 * 1.1 + 1.3) / 4.
         self.assertIn("round 2: alone 1.000 s a step, by local updates 1.150: 1.150 times\n", said)
         self.assertIn("6 periods: median 1.150 times, p10 1.150, p90 1.150; at most 1.1 is the target\n", said)
         self.assertIn("--schedule local(steps=20, fragments=4, overlap=2) --plan fp4block --warmups 3 --iterations 5 --turns 24",
@@ -251,7 +251,8 @@ answer(alone=[1.0] * turns, local=[1.3 if turn % 4 == 2 else 1.1 for turn in ran
 class Auto(Experiment):
     experiment = "auto"
     verifies, common = False, ()
-    # Steps take 0.2 s by DDP, 0.1 s by a plan, and by auto 0.2 s in the first ten steps of a stretch and 0.102 s after them.
+    # A step takes 0.2 s with DDP and 0.1 s with a plan. With auto it takes 0.2 s in the first ten steps of an interval, then 0.102
+    # s.
     tools = {"python_with_torch": """
 if rank == "0":
     steps, at, way = int(value("--iterations")), int(value("--at")), value("--way")
@@ -265,10 +266,10 @@ if rank == "0":
 
     def test_auto_is_laid_beside_ways_that_stay(self):
         said, found = self.run_for_json("--rates", "1000", "100", "--steps", "60", "--ways", "ddp", "fp16", "auto")
-        # The median of five steps from step 8 on has three of 0.102 s, 2 % more than the best.
+        # Of the five steps from step 8 on, three take 0.102 s. Their median is thus 2 % above the best.
         for rate in (1000, 100):
             self.assertIn(f"{rate:6}    200.00 ms    100.00 ms    102.00 ms  after 8 steps\n", said)
-        # Two stretches of ten steps of 0.2 s and fifty of 0.102 s.
+        # There are two intervals, each with ten steps of 0.2 s and fifty of 0.102 s.
         self.assertIn("total       24.00 s      12.00 s      14.20 s\n", said)
         self.assertIn("step 7: kept\n", said)
 
@@ -277,7 +278,7 @@ class Training(Experiment):
     experiment = "training"
     verifies = False
     plan = 'pathlib.Path(value("--output")).write_text("made"); answer(predicted_iteration_s=0.105)'
-    # Ours takes 0.1 s, the best of DDP 0.12.
+    # A step takes 0.1 s with our plan and 0.12 s with DDP's best hook.
     tools = {"hipress-plan": plan, "hipress-profile": plan, "python_with_torch": f"CAPTURED = {CAPTURED!r}" + """
 if "hipress.capture" in words:
     assert "GLOO_SOCKET_IFNAME" not in os.environ  # alone
@@ -299,8 +300,8 @@ else:
         self.assertEqual([(cell["rate"], cell["compute"]) for cell in found["cells"]],
                          [(200, "paced"), (200, "real"), (1000, "paced"), (1000, "real")])
         first = found["cells"][0]
-        # Predicted 0.105 s, measured 0.1; bytes over bandwidth: 2 ms optimizer and forward, 3 ms backward, and each of 2 ranks
-        # sends 4.00004 MB over 25 MB/s once.
+        # 0.105 s are predicted and 0.1 s measured. The prediction by bytes over bandwidth has 2 ms for optimizer and forward, 3 ms
+        # for backward, and the time in which each of 2 ranks sends 4.00004 MB once at 25 MB/s.
         self.assertAlmostEqual(first["error"], 0.05)
         self.assertAlmostEqual(first["bandwidth_s"], 0.005 + 4.00004e6 / 25e6)
         self.assertAlmostEqual(first["ratio"], 1.2)
@@ -328,7 +329,7 @@ class Sharded(Experiment):
     experiment = "sharded"
     verifies = False
     common = ("--python", "{folder}/bin/python_with_torch", *FakeToolsTest.common)
-    # Plain steps take 0.6 s, planned ones 0.2 s; a collective takes 10 ms, and a second for each MiB.
+    # Steps take 0.6 s without a plan and 0.2 s with one. A collective takes 10 ms plus 1 s per MiB.
     tools = {"hipress-sim": "answer(iteration_s=0.3)", "hipress-profile": f'pathlib.Path(value("--output")).write_text({KERNELS!r})',
              "python_with_torch": f"CAPTURED = {SHARDED!r}" + """
 planned = "--plan" in words
@@ -348,9 +349,11 @@ else:
         cells = {cell["plan"]: cell for cell in found["cells"]}
         self.assertEqual([cells[plan]["speed_up"] for plan in ("fsdp", "gather", "both")], [1, 0.6 / 0.2, 0.6 / 0.2])
         self.assertEqual(cells["gather"]["simulated_s"], 0.3)
-        # 9 ms of computation, three collectives of 10 ms for each of three layers, and a second for each MiB of 902100 elements.
+        # The sum has 9 ms of computation, 10 ms for each of three collectives of three layers, and 1 s per MiB: each collective
+        # moves the 4 bytes of 902100 elements.
         self.assertAlmostEqual(cells["fsdp"]["summed_s"], 0.009 + 9 * 0.01 + 3 * 4 * 902100 / 2**20, places=6)
-        # int8block has (1 + 4/256)/4 of the bytes; two shards are encoded for 4/2 and decoded for 2 ns an element.
+        # int8block sends (1 + 4/256)/4 of the bytes. For each of two gathers, a rank encodes half of the elements at 4 ns each and
+        # decodes all at 2 ns.
         self.assertAlmostEqual(cells["gather"]["summed_s"], 0.009 + 9 * 0.01 + (1 + 2 * (1 + 4 / 256) / 4) * 4 * 902100 / 2**20 +
                                2 * (4e-9 / 2 + 2e-9) * 902100, places=6)
         profile = self.folder / "out/profile_gloo_200_2.yaml"
@@ -364,7 +367,7 @@ else:
         self.assertEqual([(one.name, one.elements) for one in (embeddings, block, head)],
                          [("embeddings", 1000), ("block0", 900100), ("head", 1000)])
         self.assertAlmostEqual(block.backward_s, 0.004)
-        self.assertAlmostEqual(block.forward_s, 0.003 * 4 / 6)  # of 3 ms, the optimizer's with them
+        self.assertAlmostEqual(block.forward_s, 0.003 * 4 / 6)  # of 3 ms, which include the optimizer
 
     def test_losses_are_compared(self):
         status, said = self.run_it("--losses", "30")
@@ -373,7 +376,7 @@ else:
 
 
 class Learning(FakeToolsTest):
-    """The experiment learning, which trains nothing here: its plans, and its cells."""
+    """Tests of the plans and cells of the experiment learning, without training."""
 
     experiment = "learning"
     tools = Training.tools
@@ -381,7 +384,7 @@ class Learning(FakeToolsTest):
 
     def test_plans_mix_what_their_gradients_allow(self):
         self.assertEqual(learning.allowed([10]), ["none"])
-        # Factors of rank 4 of 64 x 9 have 4·73 = 292 numbers, more than half of 576; those of rank 1 have 73.
+        # For a matrix of 64 x 9, factors of rank 4 have 4·73 = 292 numbers, more than half of 576. Those of rank 1 have 73.
         self.assertEqual(learning.allowed([64, 1, 3, 3]), ["none", "int4block", "powersgd(rank=1)", "onebit"])
         gradients = [["head.bias", [10]], ["head.weight", [10, 256]], ["first.weight", [64, 1, 3, 3]]]
         plans, again = ([learning.mixed_plan(self.job, gradients, number) for number in range(1, 6)] for _ in range(2))
@@ -389,7 +392,8 @@ class Learning(FakeToolsTest):
         self.assertGreater(len(set(plans)), 1)
 
     def test_cells_are_measured_once(self):
-        """A step takes 0.1 s with a plan, 0.12 s with powerSGD and else 0.2 s; a time to a loss is steps times their ratio."""
+        """Step times are 0.1 s with a plan, 0.12 s with powerSGD and 0.2 s otherwise. The time to a loss is the step time times the
+        steps ratio."""
         ratios = {**dict.fromkeys(learning.ALGORITHMS, 1.0), "powersgd(rank=2)": 1.5, "powersgd(rank=4)": "never"}
         asked = []
 
@@ -412,11 +416,11 @@ class Learning(FakeToolsTest):
         self.assertEqual(len(asked), 2)  # the second run has nothing to do
 
     def test_the_first_step_of_a_block_does_not_count(self):
-        # Medians of blocks are 2, 4 and 9.
+        # The medians of the blocks are 2, 4 and 9.
         self.assertEqual(learned.seconds_of([[50, 2, 2, 3], [50, 4, 4, 4], [0, 9, 9, 9]]), 4)
 
 
-del Experiment  # it has no tools of its own
+del Experiment  # it has no fakes of its own to test
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,5 @@
-"""Two cases of the experiment networks as users run them: real namespaces, real tools. Prints "skipped: ..." where they are
-not allowed. Timing decides nothing here: a machine under test may be busy.
+"""Runs two cases of the experiment networks as users do, with real namespaces and tools. Prints "skipped: ..." if namespaces are
+not allowed. Times are not checked closely, because the machine may be busy.
 
 Usage: validate_long_test.py FOLDER_OF_TOOLS
 """
@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def namespaces() -> list[str]:
-    """Those of validations."""
+    """Namespaces of validations."""
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     return [line.split()[0] for line in listed.splitlines() if line.startswith("hipress-")]
 
@@ -36,7 +36,7 @@ def main() -> int:
         assert all(case["measured_s"] > case["compute_s"] and case["predicted_s"] > case["compute_s"]
                    for case in cases), cases
         assert all(case["predicted_s_p10"] < case["predicted_s"] < case["predicted_s_p90"] for case in cases), cases
-        # 16 MB one way take 0.64 s at 25 MB/s, whatever the machine does besides.
+        # 16 MB in one direction take 0.64 s at 25 MB/s, even on a busy machine.
         assert cases[0]["measured_s"] > 0.6, cases
         kinds = {event.get("cat") for event in json.loads((folder / "trace.json").read_text())["traceEvents"]}
         assert {"Encode", "Send", "Decode"} <= kinds, kinds

@@ -1,5 +1,5 @@
-"""Tests of scripts/validate.py and its experiments networks, plans and link: the Python alone, on tools, ip and tc that answer what
-the test says. No rights needed.
+"""Tests of scripts/validate.py and its experiments networks, plans and link, with fakes of the tools, ip and tc, whose answers the
+test sets. They need no special rights.
 
 Usage: validate_test.py
 """
@@ -28,8 +28,8 @@ from validation.conditions import Conditions  # noqa: E402
 from validation.evaluation import Result  # noqa: E402
 from validation.experiments import EXPERIMENTS, plans  # noqa: E402
 
-# Namespaces are lines of a file; every call is logged. `ip netns exec NAME command` runs the command. A shell script,
-# since it is called hundreds of times.
+# Fake of ip: namespaces are lines of a file, and every call is logged. `ip netns exec NAME command` runs the command. It is a shell
+# script, because it is called hundreds of times.
 FAKE_IP = """#!/bin/sh
 here={folder}
 echo "${{0##*/}} $*" >> $here/log
@@ -51,14 +51,14 @@ import pathlib, sys
 pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("schema: hipress.profile/1\\n")
 """
 
-# Writes a plan, and notes what it was asked.
+# Fake of hipress-plan: writes a plan, and logs its arguments.
 FAKE_PLAN = """#!{python}
 import pathlib, sys
 open(pathlib.Path(__file__).resolve().parent / "planned", "a").write(" ".join(sys.argv[1:]) + "\\n")
 pathlib.Path(sys.argv[sys.argv.index("--output") + 1]).write_text("topology: ps\\n")
 """
 
-# Takes as long as the environment says and reports what the test wants of its plan.
+# Fake of hipress-exec: takes FAKE_SLEEP_S, and reports the times that belong to its plan.
 FAKE_EXEC = """#!{python}
 import json, os, pathlib, sys, time
 if "--rendezvous" in sys.argv:
@@ -82,7 +82,7 @@ def result(case: Case, predicted_s: float, repetitions_s: tuple, compute_s: floa
 
 
 def report_of(seconds: list, predicted_s: float) -> dict:
-    """Of hipress-exec; the interval is from half to twice the prediction."""
+    """Report of hipress-exec whose interval reaches from half to twice the prediction."""
     return {"each_measured_iteration_s": seconds, "predicted_iteration_s": predicted_s,
             "predicted_iteration_s_p10": predicted_s / 2, "predicted_iteration_s_p90": predicted_s * 2, "compute_s": 0.5,
             "verified": True}
@@ -98,14 +98,15 @@ def plan(topology: str = "ps", algorithm: str = "none", **changes) -> Case:
 
 class Evaluation(unittest.TestCase):
     def test_quantiles_lie_between_sorted_values(self):
-        # Of 1 … 11 the 10th percentile lies at index 1, the median at 5; between two values it is linear.
+        # Among the sorted values 1 … 11, the 10th percentile is at index 1 and the median at 5. Between two values, quantiles are
+        # linear.
         values = [11, 1, 10, 2, 9, 3, 8, 4, 7, 5, 6]
         self.assertEqual([evaluation.quantile(values, share) for share in (0.1, 0.5, 0.9)], [2, 6, 10])
         self.assertEqual(evaluation.quantile([3, 1], 0.25), 1.5)
         self.assertEqual(evaluation.quantile([7], 0.9), 7)
 
     def test_errors_of_iteration_and_exposed_communication(self):
-        one = result(plan(), 0.55, (0.5, 0.4, 0.6))  # median 0.5; exposed 0.45 against 0.4
+        one = result(plan(), 0.55, (0.5, 0.4, 0.6))  # the median is 0.5; exposed are 0.45 predicted and 0.4 measured
         self.assertAlmostEqual(one.error, 0.1)
         self.assertAlmostEqual(one.exposed_error, 0.125)
         self.assertTrue(one.within_spread)
@@ -114,15 +115,15 @@ class Evaluation(unittest.TestCase):
         self.assertFalse(outside.within_spread)
         self.assertAlmostEqual(outside.error_beyond_spread, 0.01 / 0.5)
         self.assertAlmostEqual(result(plan(), 0.3, (0.5, 0.4, 0.6)).error_beyond_spread, -0.1 / 0.5)
-        self.assertIsNone(result(plan(), 0.55, (0.1,)).exposed_error)  # nothing showed
+        self.assertIsNone(result(plan(), 0.55, (0.1,)).exposed_error)  # nothing was exposed
 
     def test_ranking_counts_pairs_of_one_job_that_differ(self):
         found = [result(plan("ps", "none"), 1.0, (1.0,)), result(plan("ps", "fp16"), 0.5, (0.6,)),
-                 result(plan("ring", "none"), 0.9, (1.02,)),  # 2 % from the first: not counted
-                 result(plan("ring", "fp16"), 0.6, (0.55,)),  # predicted the other way round than ps, fp16
+                 result(plan("ring", "none"), 0.9, (1.02,)),  # 2 % from ps, none: the pair does not count
+                 result(plan("ring", "fp16"), 0.6, (0.55,)),  # measured faster than ps, fp16, but predicted slower
                  result(plan("ps", "none", rate=500), 0.1, (0.1,))]  # another job
         summary = evaluation.summarise(found)
-        # Pairs of four plans: 6, less one that hardly differs; wrong: ps/fp16 against ring/fp16.
+        # Four plans make 6 pairs, of which one hardly differs. The pair ps/fp16 and ring/fp16 is ranked wrong.
         self.assertEqual((summary.pairs, summary.ranked), (5, 4))
         self.assertEqual(len(evaluation.pairs(found)), 6)
         self.assertAlmostEqual(summary.ranking_accuracy, 0.8)
@@ -136,7 +137,7 @@ class Intervals(unittest.TestCase):
         told = evaluation.intervals(found)
         self.assertEqual((told.cases, told.within, told.coverage), (4, 3, 0.75))
         self.assertAlmostEqual(told.mean_width, 0.2)
-        # Three of four are within a factor of 1.08.
+        # Three of four errors are within a factor of 1.08.
         self.assertAlmostEqual(told.constant_width, 1.08 - 1 / 1.08)
         self.assertEqual(evaluation.intervals(found[3:]).constant_width, 0)
         self.assertIsNone(evaluation.intervals([result(plan(), 1.0, (1.0,))]))
@@ -165,7 +166,7 @@ class Matrix(unittest.TestCase):
         scale = cases.scale_of(text, 200)
         self.assertAlmostEqual(scale.size, cases.SCALED_BYTES / (4 * 30000002))
         self.assertAlmostEqual(scale.time, scale.size * cases.EMULATED_RATE / 200)
-        # 120 MB become 100; loopback is a hundred times as fast as the links that computation is scaled for.
+        # 120 MB are scaled to 100. Loopback counts as a hundred times as fast as links of EMULATED_RATE.
         loopback = cases.scale_of(text, cases.LOOPBACK)
         self.assertAlmostEqual(loopback.size, 1e8 / (4 * 30000002))
         self.assertAlmostEqual(loopback.time, loopback.size / 100)
@@ -216,7 +217,7 @@ class Files(unittest.TestCase):
         self.assertEqual(len(report["misranked"]), 1)
 
     def bench(self) -> measurement.Bench:
-        """Whose replays take 0, 1, 2, ... s."""
+        """Bench whose replays take 0, 1, 2, ... s."""
         reports = iter([report_of([float(i)], 1.0) for i in range(9)])
         launcher = mock.Mock(run_json=mock.Mock(side_effect=lambda *_: next(reports)))
         return measurement.Bench(launcher, ROOT, self.folder, measurement.Plan(1, 1, 2), print)
@@ -233,7 +234,7 @@ class Files(unittest.TestCase):
             self.assertEqual((result.repetitions_s, result.disturbed, result.repeated), ((kept,), disturbed, repeated))
 
     def test_a_prediction_is_the_median_of_the_rounds(self):
-        # Each round has a profile of its own, and so a prediction.
+        # Each round has its own profile, and therefore its own prediction.
         repetitions = measurement.Repetitions()
         for predicted_s in (1.0, 3.0, 1.5):
             repetitions.add(report_of([2.0], predicted_s), disturbed=False)
@@ -255,7 +256,7 @@ class Files(unittest.TestCase):
     def test_what_takes_long_is_repeated_less(self):
         wanted = measurement.Plan(rounds=3, iterations=4)
         repetitions = measurement.Repetitions()
-        self.assertEqual(wanted.next_iterations(plan(), repetitions), 1)  # 2.5 s, as is typical
+        self.assertEqual(wanted.next_iterations(plan(), repetitions), 1)  # the assumed 2.5 s
         self.assertEqual(wanted.next_iterations(plan(algorithm="onebit"), repetitions), 4)
         for iteration_s, rounds, expected in ((0.1, 1, 4), (0.1, 2, 4), (0.4, 1, 2), (2.0, 1, 1), (2.0, 2, 0)):
             repetitions.rounds = [measurement.Round((iteration_s,), 1.0, (0.9, 1.1), False)] * rounds
@@ -285,7 +286,7 @@ class Plans(unittest.TestCase):
 
     def test_the_planned_one_is_fastest_within_the_spread_or_slower(self):
         self.assertEqual(self.job(none=(2.0,), timeline=(1.0,)).verdict, "fastest")
-        # 1.05 to 1.15 reaches into 1.0 to 1.1, whose median is lower.
+        # The spread of timeline, 1.05 to 1.15, overlaps that of all, 1.0 to 1.1, whose median is lower.
         close = self.job(all=(1.0, 1.05, 1.1), timeline=(1.05, 1.1, 1.15))
         self.assertEqual((close.verdict, close.fastest.case.algorithm), ("within the spread", "all"))
         self.assertAlmostEqual(close.loss, 1.1 / 1.05 - 1)
@@ -296,7 +297,7 @@ class Plans(unittest.TestCase):
 
 
 class Machine(unittest.TestCase):
-    """A machine on which ip and tc only take notes."""
+    """Tests on a machine on which ip and tc only log their calls."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -342,11 +343,11 @@ class Machine(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads((self.folder / "out.json").read_text())
         self.assertEqual(len(report["cases"]), 10)
-        # none: 1.1 against the median of 1.0 and 1.02, two rounds of these two.
+        # For plan none, 1.1 s are predicted. Two rounds measure 1.0 and 1.02 s each, with the median 1.01.
         self.assertAlmostEqual(report["cases"][0]["error"], 1.1 / 1.01 - 1)
         first = report["cases"][0]
-        self.assertEqual(len(first["repetitions_s"]) + first["repeated"], 4)  # a round that was disturbed does not count
-        # 10 plans, 45 pairs; those of one speed do not differ: 2 none, 2 fp16, 6 compressed.
+        self.assertEqual(len(first["repetitions_s"]) + first["repeated"], 4)  # disturbed rounds do not count
+        # 10 plans make 45 pairs. Plans of equal speed do not differ: 2 none (1 pair), 2 fp16 (1), 6 others (15).
         self.assertEqual((report["pairs"], report["ranking_accuracy"]), (45 - 1 - 1 - 15, 1.0))
         self.assertIn("tasks by kind", done.stdout)
         for name in ("cases.csv", "pairs.csv", "trace.json", "profile_unlimited_200_2.yaml", "profile_200_2.yaml"):
@@ -359,12 +360,12 @@ class Machine(unittest.TestCase):
                                              "--json", str(self.folder / "out.json"), experiment="plans"))
         self.assertEqual(done.returncode, 0, done.stderr)
         searched = (self.bin / "planned").read_text().splitlines()
-        self.assertEqual(len(searched), 2 * 3)  # both topologies, each with secopa, greedy and timeline
+        self.assertEqual(len(searched), 2 * 3)  # secopa, greedy and timeline for both topologies
         self.assertEqual(sum("--search timeline" in line and "--budget" in line for line in searched), 2)
         jobs = json.loads((self.folder / "out.json").read_text())
         self.assertEqual([(job["topology"], job["verdict"], job["fastest"]) for job in jobs],
                          [("ps", "fastest", "timeline"), ("ring", "fastest", "timeline")])
-        # A round that other programs disturbed does not count beside one that none did.
+        # A disturbed round does not count if there is an undisturbed one.
         self.assertIn(jobs[0]["plans"]["timeline"]["repetitions_s"], ([0.28, 0.3], [0.28, 0.3, 0.28, 0.3]))
         self.assertIn("in 2 of 2 jobs", done.stdout)
         self.assertEqual(self.namespaces(), [])
@@ -452,7 +453,7 @@ class Machine(unittest.TestCase):
         (self.bin / "names").write_text("hipress-11-switch\nhipress-11-0\nhipress-12-0\nhipress-13-0\nhipress-14-0\nother\nhipress-x-0\n")
         proc = self.folder / "proc"
         for pid, command in ((12, b"python3\0scripts/validate.py\0"), (13, b"editor\0"),
-                             (14, b"python3\0scripts/demo.py\0")):  # 13: the number is another's
+                             (14, b"python3\0scripts/demo.py\0")):  # process 13 is a different program now
             (proc / str(pid)).mkdir(parents=True)
             (proc / str(pid) / "cmdline").write_bytes(command)
         with mock.patch.dict(os.environ, self.environment()):

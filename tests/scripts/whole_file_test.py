@@ -1,4 +1,4 @@
-"""Tests of scripts/whole_file.py, and that the scripts write their results with it: whole_file_test.py [-v]"""
+"""Tests of scripts/whole_file.py, and of the scripts that write results with it: whole_file_test.py [-v]"""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ except ImportError:
 
 
 def half(path: pathlib.Path, *_, **__) -> None:
-    """Instead of what writes a text: Ctrl-C comes when half of it is there."""
+    """Stands in for a writer: Ctrl-C comes when half of the text is written."""
     path.write_bytes(b"half")
     raise KeyboardInterrupt
 
@@ -33,7 +33,7 @@ def half_picture(_, path: pathlib.Path, **__) -> None:
     half(path)
 
 
-#: Whatever writes one file, of the scripts and of the package.
+#: Functions of the scripts and of the package that write one file.
 WRITERS = (lambda path: write_json(path, {}), require_writable, _results.Plan({"page": "page"}).save_html,
            _results.Sweep({"columns": ["a"], "rows": [[1]], "axes": [], "provenance": []}).save)
 
@@ -45,7 +45,7 @@ class WholeFileTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def require_old(self, name: str, patch, write) -> None:
-        """`write`, interrupted by what is patched in, leaves the file as it was and no other."""
+        """Requires that `write`, which the patch interrupts, leaves the old file unchanged and no other file."""
         file = self.folder / name
         file.write_text("old")
         with patch, self.assertRaises(KeyboardInterrupt):
@@ -121,7 +121,7 @@ class WholeFileTest(unittest.TestCase):
         file = self.folder / "a.csv"
         file.write_text("old")
         file.chmod(0o400)
-        with mock.patch.object(os, "access", lambda *_: False):  # root may write it
+        with mock.patch.object(os, "access", lambda *_: False):  # without this, root could write the file
             for write in WRITERS:
                 with self.subTest(write=write), \
                         self.assertRaisesRegex((OSError, Unwritable), "make the file writable, or choose another name"):
@@ -145,7 +145,7 @@ class WholeFileTest(unittest.TestCase):
         (shared / "new.csv").symlink_to(mine / "new.csv")
         (shared / "folder").symlink_to(mine)
         (shared / "file.csv").write_text("theirs")
-        (mine / "on.csv").symlink_to(shared / "folder/a.csv")  # one's own link to another user's
+        (mine / "on.csv").symlink_to(shared / "folder/a.csv")  # the user's own link to a link of another user
         for name in ("a.csv", "new.csv", "folder", "file.csv"):
             os.chown(shared / name, 12345, -1, follow_symlinks=False)
         for path in (shared / "a.csv", shared / "new.csv", shared / "folder/a.csv", shared / "file.csv", mine / "on.csv"):
@@ -158,10 +158,10 @@ class WholeFileTest(unittest.TestCase):
             make_folder(shared / "folder/made")
         self.assertEqual((victim.read_text(), (shared / "file.csv").read_text()), ("precious", "theirs"))
         self.assertEqual(sorted(path.name for path in mine.iterdir()), ["a.csv", "on.csv"])
-        shared.chmod(0o755)  # nobody else may write: what lies there was left on purpose
+        shared.chmod(0o755)  # no other user can write there, so its links are trusted
         write_json(shared / "folder/a.csv", 7)
         shared.chmod(0o1777)
-        os.chown(shared, 12345, -1)  # whose folder it is may link in it
+        os.chown(shared, 12345, -1)  # links of the folder's owner are trusted
         write_json(shared / "a.csv", 8)
         self.assertEqual(victim.read_text(), "8\n")
 

@@ -20,7 +20,7 @@ costs::Cluster bursty_cluster(std::uint32_t nodes) {
 }
 
 TEST_CASE("k messages of S into one receiver that has idled take k·(α + S/B) less its burst") {
-  // All receive buckets are full at first, and the sender's again when the way back begins.
+  // All buckets are full at first; the server's egress still is when it begins to send back.
   for (const std::int64_t nodes : {2, 3, 5, 8}) {
     const std::int64_t bytes = 4 * 32 * 999;
     const auto graph = test_graph(test_model({32 * 999}), "ps", nodes, kRaw, 1);
@@ -38,7 +38,7 @@ TEST_CASE("a message that the burst covers takes the latency alone") {
 }
 
 TEST_CASE("on a shared host, what goes in a burst takes half of its CPU work: a core at each end") {
-  // 2 ns a byte are 256 ns for 128 bytes; both cores are free. Twice, there and back.
+  // 128 bytes take 256 ns of CPU work, half at each end, where a core is free; there and back.
   costs::Cluster cluster = bursty_cluster(2);
   cluster.cores_per_host = 2;
   cluster.host = {0, 0};
@@ -50,10 +50,10 @@ TEST_CASE("on a shared host, what goes in a burst takes half of its CPU work: a 
 TEST_CASE("a port's credit grows by the time that it idles, up to its depth") {
   Bursts bursts(3, 100);
   CHECK(bursts.take(0, 1, 30, 0) == 30);
-  CHECK(bursts.take(0, 1, 90, 10) == 80);   // 100 - 30 + 10
-  CHECK(bursts.take(0, 1, 90, 15) == 0);    // -10 + 5
-  CHECK(bursts.take(0, 2, 50, 135) == 25);  // -95 + 120 at 0; 2 is full
-  CHECK(bursts.take(2, 1, 70, 135) == 25);  // -95 + 120 at 1, 50 at 2
+  CHECK(bursts.take(0, 1, 90, 10) == 80);   // credit: 100 - 30 + 10
+  CHECK(bursts.take(0, 1, 90, 15) == 0);    // credit: -10 + 5
+  CHECK(bursts.take(0, 2, 50, 135) == 25);  // port 0: -95 + 120; port 2 is full
+  CHECK(bursts.take(2, 1, 70, 135) == 25);  // port 1: -95 + 120; port 2: 50
   CHECK(bursts.take(0, 1, 500, 10'000) == 100);
 }
 

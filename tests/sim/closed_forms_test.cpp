@@ -13,9 +13,8 @@ using casync::kRaw;
 using casync::Task;
 using casync::TaskId;
 
-/// Node 0 broadcasts a gradient in chunks, each of which goes from node to node: raw, or coded once
-/// at the start, forwarded as it is and decoded by everyone it reaches. Bytes are of a chunk on the
-/// wire, elements of the chunk.
+/// Node 0 broadcasts a gradient in chunks along a chain of nodes: raw, or encoded once, forwarded,
+/// and decoded by every node. A chunk has `elements` elements, and `bytes` bytes on the wire.
 casync::TaskGraph chain_broadcast(std::uint32_t nodes, std::uint32_t chunks, std::int64_t elements,
                                   std::int64_t bytes, std::int8_t algorithm) {
   GraphBuilder builder(nodes);
@@ -62,7 +61,7 @@ TEST_CASE("an uncontended ring takes 2(N-1)·(α + S/(N·B))") {
 }
 
 TEST_CASE("latency adds to every hop of a ring, and to nothing else") {
-  // 2(N-1)·(o + S/(N·B) + L): the next hop waits for the arrival.
+  // 2(N-1)·(o + S/(N·B) + L): each hop waits for the arrival of the previous one.
   costs::Cluster cluster = test_cluster(4);
   cluster.link.latency_s = 7e-6;
   const auto graph = test_graph(test_model({32 * 4}), "ring", 4, kRaw, 4);
@@ -73,7 +72,7 @@ TEST_CASE("latency adds to every hop of a ring, and to nothing else") {
 
 TEST_CASE(
     "k messages of S into one receiver take k·(α + S/B) on both networks, and so do k out of one") {
-  // Raw ps with one partition: N-1 slices into the server, then N-1 out of it.
+  // Raw ps with one partition: N-1 slices go into the server, then N-1 out of it.
   for (const Network network : {Network::kPort, Network::kFair}) {
     for (const std::int64_t nodes : {2, 3, 5, 8, 13}) {
       const std::int64_t bytes = 4 * 32 * 999;
@@ -86,9 +85,9 @@ TEST_CASE(
 }
 
 TEST_CASE("all-to-all ps with K = N takes 2(N-1)·(α + S/(N·B)), ports or fair") {
-  // Rotated sends keep every port busy with one message at a time; fairly shared, each egress
-  // carries N-1 equal flows, each at 1/(N-1) of the link. Merges are free, so the second half is
-  // the mirror image.
+  // With ports, rotated sends keep every port busy with one message at a time. With fair sharing,
+  // each egress carries N-1 equal flows, each at 1/(N-1) of the link. Merges are free, so the
+  // second half mirrors the first.
   for (const Network network : {Network::kPort, Network::kFair}) {
     for (const std::int64_t nodes : {2, 3, 4, 6}) {
       const std::int64_t slice_bytes = 4 * 32 * 100;
@@ -100,8 +99,8 @@ TEST_CASE("all-to-all ps with K = N takes 2(N-1)·(α + S/(N·B)), ports or fair
 }
 
 TEST_CASE("compressed ps of two nodes is a chain") {
-  // Worker encodes, sends; server decodes and adds, encodes the mean, sends; worker decodes:
-  // E + s + A + E + s + D. The server's own decode hides behind the send.
+  // The worker encodes and sends; the server decodes and adds, encodes the mean and sends; the
+  // worker decodes: E + s + A + E + s + D. The server's own decode overlaps with the send.
   const auto graph = test_graph(test_model({320}), "ps", 2, 0, 1);
   const std::int64_t s = kOverhead + 320 * kPsPerByte;
   const std::int64_t expected = kEncode + s + kDecodeAdd + kEncode + s + kDecode;
@@ -110,7 +109,7 @@ TEST_CASE("compressed ps of two nodes is a chain") {
 }
 
 TEST_CASE("compressed ring of one partition is a chain") {
-  // E, then N-1 times (s + A + E), then N-1 sends and the last node's decode.
+  // E, then N-1 times (s + A + E), then N-1 sends, and the last node's decode.
   for (const std::int64_t nodes : {2, 3, 5}) {
     const auto graph = test_graph(test_model({320}), "ring", nodes, 0, 1);
     const std::int64_t s = kOverhead + 320 * kPsPerByte;
@@ -122,20 +121,21 @@ TEST_CASE("compressed ring of one partition is a chain") {
 }
 
 TEST_CASE("compressed ps of three nodes and partitions, by hand") {
-  // All nodes alike. E = 3, A = 4, D = 2 us; s = 5 + 4 = 9 us (4000 elements, one byte each).
-  //   codec:   E [0,3] for the next node, E [3,6] for the one after
-  //   egress:  s [3,12], s [12,21]; ingress alike: from the node before, then from the one before
-  //   that codec:   A [12,16], A [21,25], encode the mean [25,28], decode it [28,30] egress:  s
-  //   [28,37], s [37,46] codec:   D [37,39], D [46,48]
+  // On every node, with E = 3, A = 4, D = 2 us and s = 5 + 4 = 9 us (4000 elements of one byte):
+  //   codec:   E [0,3] for the first peer, E [3,6] for the second
+  //   egress:  s [3,12], s [12,21], and at the same times the ingress
+  //   codec:   A [12,16], A [21,25], encode the mean [25,28], decode it [28,30]
+  //   egress:  s [28,37], s [37,46]
+  //   codec:   D [37,39], D [46,48]
   const auto graph = test_graph(test_model({3 * 4000}), "ps", 3, 0, 3);
   CHECK(run(graph, test_cluster(3), Network::kPort).iteration.count() == 48 * kUs);
 }
 
 TEST_CASE("two gradients share a ring of two nodes, by hand") {
-  // Raw, K = 1, S = 4 us: gradient 0 starts at node 0, gradient 1 at node 1, so one each way in
-  // both halves: 2·(5 + 4) us. A third (starting at node 0 again) queues behind gradient 0 at node
-  // 0: its first hop ends at 18, its way back at 27, for which node 1's egress is free (gradient
-  // 1's hop ended at 9, gradient 0's way back at 18).
+  // Raw, K = 1; the bytes take 4 us. Gradient 0 starts at node 0, gradient 1 at node 1, so both
+  // halves have one message in each direction: 2·(5 + 4) us. A third gradient starts at node 0
+  // again, behind gradient 0: its first hop ends at 18 us, and its second at 27 us, as node 1's
+  // egress is free from 18 us on.
   const std::int64_t elements = 992;  // 3968 bytes
   const std::int64_t s = kOverhead + 3968 * kPsPerByte;
   CHECK(run(test_graph(test_model({elements, elements}), "ring", 2, kRaw, 1), test_cluster(2),
@@ -147,7 +147,7 @@ TEST_CASE("two gradients share a ring of two nodes, by hand") {
 }
 
 TEST_CASE("a chunked chain broadcast takes (N-2+c)·(α + S/(c·B)), least at √((N-2)·S/(α·B))") {
-  // S = 80 kB, α·B = 5 kB. For N = 6 the best number of chunks is √(4·80/5) = 8.
+  // With S = 80 kB, α·B = 5 kB and N = 6, the best number of chunks is √(4·80/5) = 8.
   constexpr std::int64_t kBytes = 80'000;
   for (const Network network : {Network::kPort, Network::kFair}) {
     for (const std::uint32_t nodes : {2, 3, 6, 17}) {
@@ -166,7 +166,7 @@ TEST_CASE("a chunked chain broadcast takes (N-2+c)·(α + S/(c·B)), least at �
 }
 
 TEST_CASE("a compressed chain takes t_e + (N-1)·t_s + t_d + (c-1)·max(t_e, t_s, t_d)") {
-  // t_s = α + r·S/(c·B): chunks of 4000 bytes, each of 1000 on the wire, so 5 + 1 us.
+  // t_s = α + r·S/(c·B) = 5 + 1 us: a chunk has 4000 bytes, and 1000 on the wire.
   constexpr std::int64_t kElements = 1000, kSend = kOverhead + kElements * kPsPerByte;
   for (const std::int64_t encode : {3 * kUs, 40 * kUs}) {
     for (const std::int64_t decode : {2 * kUs, 50 * kUs}) {

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Compares, byte for byte, what hipress-sim prints when g++ and when clang++ compiled it: reports as JSON, traces and the
-# CSV of a sweep, over models, topologies, networks, clusters and switches, each with --jobs 1 and 2.
+# Compares, byte for byte, the output of hipress-sim as compiled by g++ and by clang++: reports as JSON, traces and the CSV of a
+# sweep, for several models, topologies, networks, clusters and switches, each with --jobs 1 and 2.
 #   tests/sim/compilers.sh FOLDER_OF_TOOLS CLANG_BUILD
-# Configures the folder CLANG_BUILD and builds hipress-sim with clang++ there first; FOLDER_OF_TOOLS has the one of g++.
-# Exit status: 0 all the same; 1 something differs, or a tool failed; 3 skipped, with a reason.
+# FOLDER_OF_TOOLS has the hipress-sim of g++; that of clang++ is built in the folder CLANG_BUILD first.
+# Exit status: 0 all outputs are equal; 1 outputs differ, or a tool failed; 3 skipped, with a reason.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-# Name | arguments of hipress-sim. What depends on jobs is run with both numbers.
+# Name | arguments of hipress-sim. Cases that depend on jobs run with both numbers.
 cases=(
   "ps, fair|--input vgg19 --plan all --topology PS --nnodes 4"
   "ps, port, folded|--input vgg19 --plan all --topology PS --nnodes 8 --network port --algorithm fp16"
@@ -86,8 +86,8 @@ compute_speed: [1, 1.7]
 YAML
 }
 
-# run FOLDER OUTPUT ARGUMENTS...: hipress-sim, g++'s in the folder first, clang++'s in second; what it prints goes to the file
-# OUTPUT there. One that fails ends this with 1, whatever its status.
+# run FOLDER OUTPUT ARGUMENTS...: runs the hipress-sim of g++ (FOLDER first) or clang++ (second). Its output goes to file
+# OUTPUT in that folder. If it fails, this script exits with 1.
 run() {
   local bin=$tools output=$1/$2
   [[ $1 == first ]] || bin=$clang/bin
@@ -99,7 +99,7 @@ run() {
   }
 }
 
-# Both tools' reports for one command line, wall-clock times left out. $1: file to write in each folder.
+# Writes both tools' reports for one command line, without wall-clock times. $1: file to write in each folder.
 report_both() {
   local name=$1 folder
   shift
@@ -109,7 +109,7 @@ report_both() {
   done
 }
 
-# $1: what it is called, the rest: files that must have one content.
+# Compares files, which must have the same content. $1: name for messages.
 require_same() {
   local name=$1 file
   shift

@@ -1,4 +1,4 @@
-// Computation that keeps cores and memory busy: closed forms, to the picosecond.
+// Tests computation that keeps cores and memory busy, against closed forms.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -17,18 +17,18 @@ using casync::GraphBuilder;
 using casync::Kind;
 using Catch::Matchers::Contains;
 
-/// What runs on the one host: ranks that compute, a rank that encodes, and a message between two.
+/// Load of one host: ranks that compute, a rank that encodes, and a message between two ranks.
 struct Mix {
   int ranks = 1;
   Computing computing = {};
-  double flow_cores = 0;  ///< that the message keeps busy at full speed, both ends together
+  double flow_cores = 0;  ///< cores that the message keeps busy at full speed, both ends together
 };
 
 constexpr std::int64_t kLong = 1'000'000 * kUs;
 constexpr std::int64_t kShort = 1000 * kUs;
 
-/// Speeds of the three, each from how long kShort of it takes while the others last; equal if that
-/// is so to two picoseconds.
+/// Speeds of computation, codec and transfer. Each is found from the time that work of kShort takes
+/// while the other two run. Equal if these times differ by less than two picoseconds.
 struct Speeds {
   double computing = 0, codec = 0, transfer = 0;
   bool operator==(const Speeds& other) const {
@@ -60,7 +60,7 @@ class Host {
   }
 
  private:
-  /// Of the one that is short.
+  /// Speed of the one whose work is kShort.
   double speed_of(std::int64_t computing, std::int64_t codec, std::int64_t transfer) const {
     const auto first = static_cast<std::uint32_t>(mix_.ranks);
     GraphBuilder builder(cluster_.nodes);
@@ -97,17 +97,18 @@ Computing threads(int count, double cores) {
 }  // namespace
 
 TEST_CASE("computing threads, a codec thread and a transfer's two share a host's cores") {
-  // Of k + 1 + 2 threads on c cores that all want one, each gets c/(k + 3).
+  // k computing threads, the codec's and the transfer's two each want a core of c: each gets c/(k +
+  // 3).
   CHECK(Host(8, {4, threads(1, 1), 2}).speeds() == Speeds{1, 1, 1});
   CHECK(Host(2, {1, threads(1, 1), 2}).speeds() == Speeds{0.5, 0.5, 0.5});
   CHECK(Host(2, {5, threads(1, 1), 2}).speeds() == Speeds{0.25, 0.25, 0.25});
   CHECK(Host(6, {3, threads(3, 3), 2}).speeds() == Speeds{0.5, 0.5, 0.5});
-  // A transfer that wants half a core gets it; the others share 2 - 1/2 by 3 + 1.
+  // A transfer that wants half a core gets it; 3 computing threads and the codec's share 2 - 1/2.
   CHECK(Host(2, {3, threads(1, 1), 0.5}).speeds() == Speeds{0.375, 0.375, 1});
-  // Two threads that each wait half of the time want half a core each, and get it beside a codec.
+  // Two threads that pause half of the time want half a core each, and get it beside a codec's.
   CHECK(Host(2, {1, threads(2, 1), 0}).speeds() == Speeds{1, 1, 1});
-  // Four ranks of such threads want 4 of 2 cores: their 8 threads and the codec's get 2/9 each,
-  // of which the codec's wants more than theirs do.
+  // Four ranks with such threads want 4 of 2 cores: their 8 threads and the codec's get 2/9 of a
+  // core each, which is 4/9 of what the former want, and 2/9 of what the codec wants.
   CHECK(Host(2, {4, threads(2, 1), 0}).speeds() == Speeds{4.0 / 9, 2.0 / 9, 1});
 }
 
@@ -116,7 +117,7 @@ TEST_CASE("computation of a host whose cores are not shared takes what it takes 
 }
 
 TEST_CASE("memory is shared by what computation and codecs move") {
-  // Four ranks that each move half of what the memory can do.
+  // Four ranks, each with half of the memory bandwidth.
   Computing computing = threads(1, 1);
   computing.memory_traffic = 5e9;
   Host host(8, {4, computing, 0});
@@ -141,7 +142,7 @@ TEST_CASE("more threads than a host has cores are refused") {
 }
 
 TEST_CASE("an all-reduce takes cores from those who compute") {
-  // Alone on 2 cores that 2 nodes share, the library keeps at most one of them busy for each.
+  // Without computation, the library keeps at most one of the two cores busy per node.
   GraphBuilder builder(2);
   for (const std::uint32_t node : {0U, 1U}) {
     builder.add({.amount = 1'000'000, .node = node, .peer_offset = 1, .kind = Kind::kAllReduce});
@@ -151,7 +152,7 @@ TEST_CASE("an all-reduce takes cores from those who compute") {
   costs::Cluster cluster = test_cluster(2);
   cluster.host.assign(2, 0);
   cluster.cores_per_host = 2;
-  cluster.link.core_s_per_byte = 2e-9;  // 2 ms of cores in the 1 ms of each
+  cluster.link.core_s_per_byte = 2e-9;  // 2 ms of core time within 1 ms
   costs::Profile profile = test_profile();
   profile.all_reduce[2] = constant(kShort);
   const auto ends = [&](const Computing& computing) {
@@ -161,13 +162,13 @@ TEST_CASE("an all-reduce takes cores from those who compute") {
     return result.timeline.end[0].count();
   };
   CHECK(ends({}) == kShort);
-  // Six threads on two cores: each of the library's, which want half a core, gets a third.
-  CHECK(std::abs(ends(threads(1, 1)) - kShort * 3 / 2) <= 1);  // a third is one to 2^-32
+  // Six threads share two cores: each of the library's, which want half a core, gets a third.
+  CHECK(std::abs(ends(threads(1, 1)) - kShort * 3 / 2) <= 1);  // a third is rounded to 2^-32
 }
 
 namespace {
 
-/// Two ranks on a host of one core; each gradient of 32 elements takes 3 us to encode.
+/// Two ranks on a host of one core. Each gradient of 32 elements takes 3 us to encode.
 Scenario two_ranks_on_one_core() {
   models::Model model = test_model({32, 32});
   model.threads = 1;
@@ -202,10 +203,10 @@ TEST_CASE("what computation lost is its length less its work, and is shared out 
     if (graph[id].node == 0) computed += lost.of_tasks[id];
   }
   const Slowdown& first = lost.of_nodes[0];
-  CHECK(std::abs((first.total() - computed).count()) <= 6);  // three tasks' roundings
+  CHECK(std::abs((first.total() - computed).count()) <= 6);  // rounding of three tasks
   CHECK(first.by_codecs.count() > 0);
-  CHECK(first.by_transfers.count() == 0);  // which need no cores here
-  // Two forwards on one core take twice as long; so does all else that the two do at once.
+  CHECK(first.by_transfers.count() == 0);  // transfers need no cores here
+  // Two forwards on one core take twice as long, as does other work of both ranks at once.
   CHECK(first.by_computation.count() >= 10 * kUs);
 }
 
@@ -220,7 +221,7 @@ TEST_CASE("nothing is slowed where nothing is shared") {
 }
 
 TEST_CASE("a device's computation is slowed by the codecs and transfers beside it") {
-  // On each node 10 us of backward beside 3 us of encoding and a message, whose ends are known.
+  // On each node, backward overlaps with encodes and messages, but only codecs slow it.
   Scenario scenario = two_ranks_on_one_core();
   scenario.cluster.cores_per_host = 0;
   scenario.cluster.overlap.compute_codec = 2;

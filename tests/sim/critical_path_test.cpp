@@ -11,7 +11,7 @@ namespace {
 using casync::Kind;
 using casync::TaskId;
 
-/// The kinds along the path, "Encode@0 Send@0 …", where a node is named behind each.
+/// Kinds and nodes of the tasks on the critical path: "Encode@0 Send@0 …".
 std::string path_of(const casync::TaskGraph& graph, const Result& result) {
   std::string text;
   for (const TaskId id : critical_path(graph, result.timeline)) {
@@ -22,8 +22,8 @@ std::string path_of(const casync::TaskGraph& graph, const Result& result) {
 }
 
 TEST_CASE("the critical path of a compressed pair is the chain of its exchange") {
-  // ps, gradient 0, one partition: node 0 serves. The worker's backward, encode and message come
-  // first, then the server's decode-and-add and encode, the message back, and the worker's decode.
+  // ps with one partition: node 0 is the server. The path is the worker's backward, encode and
+  // message, the server's decode-and-add and encode, the message back, and the worker's decode.
   const auto graph = test_graph(test_model({320}), "ps", 2, 0, 1);
   const Result result = run(graph, test_cluster(2), Network::kFair);
   CHECK(path_of(graph, result) ==
@@ -31,8 +31,8 @@ TEST_CASE("the critical path of a compressed pair is the chain of its exchange")
 }
 
 TEST_CASE("where a task waits for its codec stream, the path goes through what kept that busy") {
-  // Gradients 0 and 2 have server 0: node 1 encodes both for it, all being ready at once, so the
-  // second starts as the first ends although no edge joins them.
+  // Node 0 is the server of gradients 0 and 2. Both are ready at once, so node 1 encodes one after
+  // the other: the second encode starts as the first ends, although no edge joins them.
   const auto graph = test_graph(test_model({32, 32, 32}), "ps", 2, 0, 1);
   const Result result = run(graph, test_cluster(2), Network::kPort);
   const std::vector<TaskId> path = critical_path(graph, result.timeline);
@@ -48,8 +48,8 @@ TEST_CASE("where a task waits for its codec stream, the path goes through what k
 }
 
 TEST_CASE("the times of a path add up to the span that they are taken of") {
-  // A compressed pair as above, with 10 us of forward and 7 us on the wire: 10 + 3 + s + 7 + 4 + 3
-  // + s + 7 + 2 us, s = 5 us + 320 B = 5.32 us.
+  // The compressed pair of the first test, with 10 us of forward and a latency of 7 us: 10 + 3 + s
+  // + 7 + 4 + 3 + s + 7 + 2 us, with s = 5.32 us (5 us + 320 B).
   models::Model model = test_model({320});
   model.forward_s = 10e-6;
   costs::Cluster cluster = test_cluster(2);
@@ -66,7 +66,7 @@ TEST_CASE("the times of a path add up to the span that they are taken of") {
   CHECK(of(all, Kind::kDecode) == kDecodeAdd + kDecode);
   CHECK(of(all, Kind::kSend) == 2 * (kOverhead + 320 * kPsPerByte));
   CHECK(all.wire.count() == 2 * 7 * kUs);
-  // From 12 us on, 1 us of the first Encode is left, and nothing of Forward.
+  // After 12 us, 1 us of the first Encode is left, and nothing of Forward.
   const PathTimes rest = path_times(graph, result.timeline, path, casync::Picoseconds(12 * kUs));
   CHECK(of(rest, Kind::kForward) == 0);
   CHECK(of(rest, Kind::kEncode) == 1 * kUs + kEncode);

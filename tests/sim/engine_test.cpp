@@ -17,8 +17,7 @@ using casync::kRaw;
 using casync::TaskId;
 using Catch::Matchers::Contains;
 
-/// A graph with everything in it: several gradients of odd sizes, ready at odd times, both kinds of
-/// traffic.
+/// Graph of gradients with odd sizes and odd ready times, half of them compressed.
 casync::TaskGraph mixed_graph(const std::string& topology) {
   models::Model model = test_model({100003, 5, 4096, 77777, 32, 250000});
   model.forward_s = 123e-6;
@@ -55,7 +54,7 @@ std::string trace_of(const std::string& topology, Network network, const costs::
 }
 
 TEST_CASE("traces are the same for every run, and on every compiler") {
-  // The fingerprints were taken from a g++ 12 build; clang++ 14 must give the same.
+  // The fingerprints are those of a g++ 12 build; clang++ 14 must give the same.
   const struct {
     const char* topology;
     Network network;
@@ -103,9 +102,8 @@ TEST_CASE("a slow node computes and codes more slowly") {
   cluster.compute_speed[0] = 0.5;
   models::Model model = test_model({32});
   model.forward_s = 10e-6;
-  // Node 0 ends forward at 20 us; it is the server, so its own slice is the last to come:
-  // 20 + A·2 + E·2 + s + D (on the nominal node 1), where its own decode, D·2 = 4 us, hides behind
-  // s.
+  // Node 0 is the server and ends forward at 20 us, after node 1's message has come. Then 2·A + 2·E
+  // + s + D: node 1 decodes at nominal speed, and node 0's own decode, 2·D = 4 us, overlaps with s.
   const Result result = run(test_graph(model, "ps", 2, 0, 1), cluster, Network::kPort);
   CHECK(result.compute.count() == 20 * kUs);
   CHECK(result.iteration.count() ==
@@ -113,8 +111,7 @@ TEST_CASE("a slow node computes and codes more slowly") {
 }
 
 TEST_CASE("ranks on one host share its cores") {
-  // Four nodes encode at once (ring, K = 4, one byte codec), 3 us each alone; on one host of two
-  // cores: 6 us.
+  // Four nodes encode at once (ring, K = 4): 3 us each alone, 6 us on one host of two cores.
   costs::Cluster cluster = test_cluster(4);
   cluster.host.assign(4, 0);
   cluster.cores_per_host = 2;
@@ -127,12 +124,12 @@ TEST_CASE("ranks on one host share its cores") {
   }
 }
 
-/// A rank that computes with one thread, all the time.
+/// A rank that computes with one thread, which never pauses.
 casync::Computing one_thread() { return {.threads = 1, .forward = 1, .backward = 1, .steps = 1}; }
 
 TEST_CASE("a core that computes backward is missing elsewhere") {
-  // One node on one core: 100 us of backward for gradient 1 runs beside 3 us of encoding gradient 0
-  // at half speed each, so the encode ends at 6 us.
+  // One node on one core: 100 us of backward for gradient 1 overlap with 3 us of encoding gradient
+  // 0, each at half speed, so the encode ends at 6 us.
   costs::Cluster cluster = test_cluster(1);
   cluster.cores_per_host = 1;
   models::Model model = test_model({32, 32});
@@ -161,7 +158,7 @@ casync::TaskGraph one_message(casync::TaskFlags flags = casync::kNoFlags) {
   return std::move(builder).build();
 }
 
-/// Two nodes on a host of one core, which a message of one_message() needs 2 seconds a second of.
+/// Two nodes on a host of one core. The message of one_message() needs two cores at full speed.
 costs::Cluster two_on_one_core() {
   costs::Cluster cluster = test_cluster(2);
   cluster.link.overhead_s = 0;
@@ -176,12 +173,12 @@ TEST_CASE("transfers need cores where the transport works on the CPU") {
   const casync::TaskGraph graph = one_message();
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 2000 * kUs);
   CHECK(run(graph, cluster, Network::kPort).iteration.count() == 2000 * kUs);
-  cluster.cores_per_host = 0;  // not shared
+  cluster.cores_per_host = 0;  // cores are not shared
   CHECK(run(graph, cluster, Network::kFair).iteration.count() == 1000 * kUs);
 }
 
 TEST_CASE("what interrupts long codec tasks needs more of the cores") {
-  // Twice 2 core-seconds a second where the slice is long.
+  // The message needs two cores at full speed, and twice as many if its slice is long.
   costs::Cluster cluster = two_on_one_core();
   cluster.link.core_factor_interrupting = 2;
   const casync::TaskGraph long_slice = one_message(casync::kOfLongSlice);
@@ -192,9 +189,9 @@ TEST_CASE("what interrupts long codec tasks needs more of the cores") {
 }
 
 TEST_CASE("a message waits for a core where threads that code keep all of them") {
-  // A message of 1 ms from a host of c cores to another, with k other nodes on each that compute
-  // all the time. Where k >= c it waits (k/c - 1/2) turns before it leaves, and twice that where it
-  // arrives.
+  // A message of 1 ms goes from one host of c cores to another. On each host k other nodes compute
+  // all the time. If k >= c, the message waits (k/c - 1/2) turns at its sender, and twice that at
+  // its receiver.
   constexpr double kTurn_s = 400e-6;
   const auto end = [&](int cores, std::uint32_t here, std::uint32_t there, Network network) {
     const std::uint32_t nodes = 2 + here + there;
@@ -209,7 +206,7 @@ TEST_CASE("a message waits for a core where threads that code keep all of them")
     const TaskId recv = builder.add(
         {.amount = 1'000'000, .node = 1 + here, .peer_offset = 1 + here, .kind = Kind::kRecv});
     builder.edge(send, recv);
-    const auto busy = [&](std::uint32_t node) {  // 100 ms
+    const auto busy = [&](std::uint32_t node) {  // for 100 ms
       builder.add({.amount = 100'000 * kUs, .node = node, .kind = Kind::kBackward});
     };
     for (std::uint32_t node = 1; node < 1 + here; ++node) busy(node);
@@ -232,7 +229,8 @@ TEST_CASE("a message waits for a core where threads that code keep all of them")
 }
 
 TEST_CASE("a transfer that needs two cores at each end has half its speed where there is one") {
-  // 1 ms from node 0 to 1, each on a host of one core; 4 core-seconds a second, half at each end.
+  // A message of 1 ms from node 0 to node 1, each on a host of one core. At full speed it needs
+  // four cores, two at each end.
   costs::Cluster cluster = test_cluster(2);
   cluster.link.overhead_s = 0;
   cluster.cores_per_host = 1;
@@ -243,8 +241,8 @@ TEST_CASE("a transfer that needs two cores at each end has half its speed where 
 }
 
 TEST_CASE("kinds of work that overlap on a node slow each other") {
-  // 10 us of backward beside 3 us of encoding, each twice as long while both are under way: the
-  // encode ends at 6 us, when 3 us of the backward are done; the other 7 run alone.
+  // 10 us of backward and 3 us of encoding take twice as long while both run: the encode ends at 6
+  // us, when 3 us of the backward are done; its other 7 us run alone.
   costs::Cluster cluster = test_cluster(2);
   cluster.overlap.compute_codec = 2;
   GraphBuilder builder(2);
@@ -259,11 +257,12 @@ TEST_CASE("kinds of work that overlap on a node slow each other") {
     }
   }
   SECTION("a transfer has the speed of its slower end") {
-    // Node 1 sends 5 us of overhead + 7 us of bytes to node 0, where backward and transfers take
-    // 3 times as long together and codecs 1.5 times with transfers: while the encode runs, the
-    // message goes at 1/(3·1.5), the backward at 1/(2·3), the encode at 1/(2·1.5).
-    // 3 us·3 = 9 us: the encode ends; the message has 12 − 9/4.5 = 10 us left, the backward
-    // 10 − 9/6 = 8.5. Both at 1/3: the backward ends at 9 + 8.5·3 = 34.5, the message has 1.5 left.
+    // Node 1 sends 5 us of overhead + 7 us of bytes to node 0. There, the factors are 3 for
+    // backward and transfers, and 1.5 for codecs and transfers. While the encode runs, the message
+    // runs at speed 1/(3·1.5), the backward at 1/(2·3), the encode at 1/(2·1.5). The encode ends at
+    // 3·3 = 9 us; 12 − 9/4.5 = 10 us of the message and 10 − 9/6 = 8.5 of the backward are left.
+    // Then both run at 1/3: the backward ends at 9 + 8.5·3 = 34.5 us, with 1.5 us of the message
+    // left.
     cluster.overlap = {.compute_codec = 2, .compute_transfer = 3, .codec_transfer = 1.5};
     const TaskId send =
         builder.add({.amount = 7000, .node = 1, .peer_offset = 1, .kind = Kind::kSend});
@@ -278,8 +277,8 @@ TEST_CASE("kinds of work that overlap on a node slow each other") {
   }
 }
 
-/// Slower by class: of the mix {0.5, 0.5} of gemm and norm the computation takes 2 times as long
-/// beside a codec and 3 times beside a transfer, and slows codecs 1.5 and transfers 4 times.
+/// Matrix whose factors for a mix of half gemm, half norm are: computation 2 beside a codec and 3
+/// beside a transfer; codecs 1.5 and transfers 4 beside computation.
 costs::OverlapMatrix directed_matrix() {
   costs::OverlapMatrix matrix{.codec_beside_transfer = 1.25, .transfer_beside_codec = 2};
   matrix.classes.front() = {1, 2, 1, 3};
@@ -299,23 +298,23 @@ TEST_CASE("computation and what runs beside it slow each other by its mix, each 
     }
   };
   SECTION("a codec beside computation") {
-    // 3 us of encoding take 1.5 times as long, 4.5 us; meanwhile 4.5/2 = 2.25 us of the backward
-    // are done, and the other 7.75 run alone.
+    // 3 us of encoding take 1.5 times as long, 4.5 us. In that time 4.5/2 = 2.25 us of the backward
+    // are done; its other 7.75 us run alone.
     casync::TaskGraph graph = std::move(builder).build();
     graph.mix = models::Mix{0.5, 0, 0, 0, 0.5};
     run_on(graph, [&](const Result& result) {
       CHECK(result.timeline.end[encode].count() == 4'500'000);
       CHECK(result.timeline.end[backward].count() == 12'250'000);
     });
-    // All norm: the encode takes 2 times as long, 6 us; the backward does 6/3 = 2 us meanwhile.
+    // With norm only, the encode takes 6 us, in which 6/3 = 2 us of the backward are done.
     graph.mix = models::Mix{0, 0, 0, 0, 1};
     run_on(graph, [&](const Result& result) {
       CHECK(result.timeline.end[encode].count() == 6 * kUs);
       CHECK(result.timeline.end[backward].count() == 14 * kUs);
     });
-    // The assumed mix has 5 % of norm, and rows of 1 for all but gemm and norm: the encode takes
-    // 1.05 times as long and the backward 1.10, in units of 1/4096: 4301/4096 and 4506/4096.
-    // The encode ends at 3·4301/4096 us = 3,150,147 ps (rounded up), by when the backward has done
+    // The assumed mix has 5 % of norm, and only gemm and norm have factors other than 1: the encode
+    // takes 1.05 times as long and the backward 1.10, rounded to 4301/4096 and 4506/4096. The
+    // encode ends at 3·4301/4096 us = 3,150,147 ps (rounded up), when the backward has done
     // 3,150,147·4096/4506 = 2,863,515 ps (rounded down).
     graph.mix.reset();
     run_on(graph, [&](const Result& result) {
@@ -324,11 +323,11 @@ TEST_CASE("computation and what runs beside it slow each other by its mix, each 
     });
   }
   SECTION("a transfer beside both") {
-    // Node 1 sends 12 us of work to node 0. While the encode runs, it takes 4·2 = 8 times as long,
-    // the encode 1.5·1.25 = 1.875, the backward 2·3 = 6. The encode ends at 5.625 us; the message
-    // has 12 − 5.625/8 = 11.296875 left, the backward 10 − 5.625/6 = 9.0625. Then the backward goes
-    // at 1/3 and ends at 5.625 + 27.1875 = 32.8125, when the message, at 1/4, has
-    // 11.296875 − 27.1875/4 = 4.5 left.
+    // Node 1 sends a message of 12 us to node 0. While the encode runs, the message takes 4·2 = 8
+    // times as long, the encode 1.5·1.25 = 1.875, the backward 2·3 = 6. The encode ends at 5.625
+    // us, when the message has 12 − 5.625/8 = 11.296875 us left, and the backward 10 − 5.625/6 =
+    // 9.0625. Then the backward runs at 1/3 and ends at 5.625 + 27.1875 = 32.8125 us, when the
+    // message, at 1/4, has 11.296875 − 27.1875/4 = 4.5 us left.
     const TaskId send =
         builder.add({.amount = 7000, .node = 1, .peer_offset = 1, .kind = Kind::kSend});
     builder.edge(send, builder.add({.amount = 7000, .peer_offset = 1, .kind = Kind::kRecv}));
@@ -379,7 +378,7 @@ TEST_CASE("tasks that cannot be are refused by name") {
 }
 
 TEST_CASE("graph and state take at most 64 bytes a task") {
-  // 82 raw gradients in rings of 64, all ready at once: what bench_sim times.
+  // 82 raw gradients in rings of 64 nodes, all ready at once, as in bench_sim.
   const models::Model model = test_model(std::vector<std::int64_t>(82, 1 << 20));
   for (const Network network : {Network::kPort, Network::kFair}) {
     const casync::TaskGraph graph = test_graph(model, "ring", 64, kRaw, 64);
@@ -391,8 +390,9 @@ TEST_CASE("graph and state take at most 64 bytes a task") {
 }
 
 TEST_CASE("by need, the message of the last gradient goes first") {
-  // Three messages of one byte from node 0 to 1, ready at 0, 0 and in the first one's midst. In the
-  // usual order 0, 1, 2; by need the last gradient of those that wait: 1, then 2, then 0.
+  // Node 0 sends three messages of one byte to node 1: two are ready at 0, the third while the
+  // first is being sent. The usual order is 0, 1, 2. By need, the last gradient of the waiting ones
+  // goes first: 1, then 2, then 0.
   GraphBuilder builder(2);
   std::vector<TaskId> sends;
   const TaskId late = builder.add({.amount = kUs, .kind = Kind::kBackward});
@@ -426,9 +426,9 @@ TEST_CASE("by need, the message of the last gradient goes first") {
 }
 
 TEST_CASE("by need, a bulk group goes as its last member would, and input order does not matter") {
-  // Backward completes g1 and g2 at 0, g0 and g3 at 1 us. g0 and g2 are one group, which goes as g0
-  // would. Raw ps with K = 1 sends g1 and g3 from node 0 to 1, and of the group, with K = N = 2,
-  // the second half. While g1 is under way the others become ready, and g3 is needed before g0.
+  // g1 and g2 are ready at 0, g0 and g3 at 1 us. g0 and g2 form a group, which has the place of g0.
+  // Raw ps sends from node 0 to node 1: g1 and g3 (K = 1), and the second half of the group (K = N
+  // = 2). While g1 is sent, g3 and the group become ready, and need puts g3 before the group.
   models::Model model = test_model({32, 3200, 32, 320});
   for (const std::uint32_t g : {0, 3}) model.gradients[g].ready_s = 1e-6;
   Scenario scenario = test_scenario(model, "ps", 2, kRaw, 1);
@@ -503,7 +503,7 @@ TEST_CASE("impossible costs are refused by name") {
     model.forward_s = 1;
     const casync::TaskGraph trained = test_graph(model, "ring", 2, 0, 1);
     SECTION("of a message") {
-      cluster.link.bandwidth = cluster.link.bandwidth_both_ways = 1e-9;  // 128 B in 1.28e11 s
+      cluster.link.bandwidth = cluster.link.bandwidth_both_ways = 1e-9;  // 128 B take 1.28e11 s
       refuses(graph, "Send of 128 bytes on node 0 to node 1 takes 1.28e+11 s", "check bandwidths");
     }
     SECTION("of a burst") {
@@ -553,7 +553,7 @@ TEST_CASE("impossible costs are refused by name") {
                         Contains("Forward on node 0 takes 2e+06 s") && Contains("jitter"));
     }
     SECTION("of all tasks together") {
-      // 1e6 s each: four are 46 days, eight 93, beyond the 53 that sums may have.
+      // Iterations of 1e6 s: four take 46 days, eight take 93, above the limit of 53.
       model.forward_s = 1e6;
       const casync::Plan plan{
           .topology = "ring", .nodes = 2, .algorithms = {}, .decisions = {{kRaw, 1}}};

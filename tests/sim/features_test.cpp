@@ -1,5 +1,4 @@
-// What CaSync's options are worth: bulk groups, batches, all-reduces, pipelining, back-to-back
-// iterations.
+// Tests CaSync's options: bulk groups, batches, all-reduces, pipelining, back-to-back iterations.
 
 #include <catch2/catch.hpp>
 
@@ -26,8 +25,8 @@ std::int64_t iteration(const Scenario& scenario) {
 constexpr Network kNetworks[] = {Network::kPort, Network::kFair};
 
 TEST_CASE("k small gradients in one bulk group save k - 1 overheads a hop") {
-  // Raw rings of N with K = N: alone, every egress is busy with k·2(N-1) messages of o + s; as one
-  // group with 2(N-1) messages of o + k·s.
+  // In raw rings of N nodes with K = N, every egress sends k·2(N-1) messages of o + s each; if the
+  // k gradients are one group, 2(N-1) messages of o + k·s.
   constexpr std::int64_t kGradients = 5, kNodes = 4, kElements = 32 * kNodes * 10;
   const std::int64_t s = 4 * kElements / kNodes * kPsPerByte;
   for (const Network network : kNetworks) {
@@ -49,16 +48,16 @@ TEST_CASE("a bulk group starts when its last member is ready") {
   model.gradients[1].ready_s = 10e-6;
   Scenario scenario = test_scenario(model, "ring", 2, kRaw, 2);
   scenario.plan.bulk.threshold_bytes = 1000;
-  // 192 elements, two slices of 96: 384 bytes.
+  // Slices have 96 of 192 elements: 384 bytes.
   CHECK(iteration(scenario) == 50 * kUs + 2 * (kOverhead + 384 * kPsPerByte));
 }
 
 TEST_CASE("a batch of k launches costs one launch of their elements together") {
-  // One node encodes and decodes k gradients; a launch takes a + b·elements.
+  // One node encodes and decodes k gradients. A launch takes a + b·elements.
   constexpr std::int64_t kGradients = 7, kElements = 320;
   Scenario scenario =
       test_scenario(test_model(std::vector<std::int64_t>(kGradients, kElements)), "ring", 1, 0, 1);
-  const double b = 1e-9;  // 1 ns an element
+  const double b = 1e-9;  // 1 ns per element
   scenario.profile.codecs["byte"].encode.pieces = {{.a_s = 3e-6, .b_s = b}};
   scenario.profile.codecs["byte"].decode.pieces = {{.a_s = 2e-6, .b_s = b}};
   const std::int64_t elements_ps = kGradients * kElements * 1000;
@@ -97,7 +96,8 @@ TEST_CASE("an all-reduce takes what was measured, one after the other, together 
   for (const Network network : kNetworks) {
     Scenario scenario = with(test_scenario(model, "allreduce", 3, kRaw, 7), network);
     scenario.profile.all_reduce[3].pieces = {{.a_s = 20e-6, .b_s = 1e-9}};
-    // Node 2 computes at half speed, so all start at 2 · 1 us; 20 + 4 us, then 20 + 2 us.
+    // Node 2 computes at half speed, so the first all-reduce starts at 2 · 1 us and takes 20 + 4
+    // us; the second takes 20 + 2 us.
     scenario.cluster.compute_speed[2] = 0.5;
     const casync::TaskGraph graph = expand(scenario);
     const Result result = simulate(scenario, graph, Timelines::kRecorded);
@@ -116,8 +116,8 @@ TEST_CASE("an all-reduce takes what was measured, one after the other, together 
 }
 
 TEST_CASE("messages wait for an all-reduce, which occupies both ports of every node") {
-  // g0, raw, all-reduces from 0 to 100 us; g1, compressed, K = 1, server 1: encoded meanwhile, then
-  // s + A + E + s + D.
+  // g0 is raw: its all-reduce runs from 0 to 100 us. g1 is compressed, with K = 1 and server 1: it
+  // is encoded in that time, and then takes s + A + E + s + D.
   Scenario scenario = with(test_scenario(test_model({320, 320}), "ps", 2, 0, 1), Network::kPort);
   scenario.plan.decisions[0].algorithm = kRaw;
   scenario.plan.raw_topology = "allreduce";
@@ -141,8 +141,8 @@ TEST_CASE("an all-reduce that was not measured is an ideal ring") {
 }
 
 TEST_CASE("in half precision an all-reduce is the library's of half of the bytes, and two casts") {
-  // E + 2(N-1)·(o + (S/2)/(N·B) + L) + D; an encode that divides by N costs 1.5 times as much
-  // unless N is a power of two. Two gradients follow one another.
+  // E + 2(N-1)·(o + (S/2)/(N·B) + L) + D for each of two gradients in a row. An encode that divides
+  // by N takes 1.5 times as long unless N is a power of two.
   for (const std::uint32_t nodes : {2u, 3u, 4u, 6u}) {
     for (const Network network : kNetworks) {
       CAPTURE(nodes, to_string(network));
@@ -158,7 +158,7 @@ TEST_CASE("in half precision an all-reduce is the library's of half of the bytes
       CHECK(iteration(scenario) == expected);
       const ExpandedGraph folded = expand(scenario, Fold::kExactly);
       CHECK(simulate(scenario, folded.graph).iteration.count() == expected);
-      // Each node sends 2(N-1)/N of 2 · 2 bytes an element.
+      // Each node sends 2(N-1)/N of two gradients with 2 bytes per element.
       const std::int64_t bytes = 2 * 2 * (nodes - 1) * (2 * elements) / nodes;
       CHECK(simulate(scenario, expand(scenario)).bytes_sent ==
             std::vector<std::int64_t>(nodes, bytes));
@@ -174,9 +174,9 @@ TEST_CASE("a measured all-reduce in half precision takes what was measured for s
 }
 
 TEST_CASE("compressed ps of three nodes and partitions without pipelining, by hand") {
-  // As in closed_forms_test.cpp, E = 3, A = 4, D = 2, s = 9 us, all nodes alike; but every step
-  // waits for the one before: E E [0,6], s s [6,24], A A [24,32], E [32,35], D of the node's own
-  // message [35,37], s s [37,55], D D [55,59].
+  // As in closed_forms_test.cpp: E = 3, A = 4, D = 2, s = 9 us on every node. Without pipelining
+  // every step waits for the previous one: E E [0,6], s s [6,24], A A [24,32], E [32,35], D of the
+  // node's own message [35,37], s s [37,55], D D [55,59].
   Scenario scenario = with(test_scenario(test_model({3 * 4000}), "ps", 3, 0, 3), Network::kPort);
   CHECK(iteration(scenario) == 48 * kUs);
   scenario.plan.pipelining = false;
@@ -184,21 +184,22 @@ TEST_CASE("compressed ps of three nodes and partitions without pipelining, by ha
 }
 
 TEST_CASE("without pipelining gradients come one after the other") {
-  // Two rings of two nodes with K = 2 that would share every port: the second starts when the first
-  // is over, 2 · 2 messages each. With pipelining the same: raw rings keep the ports busy.
+  // Two raw rings of two nodes with K = 2. Without pipelining the second starts when the first has
+  // ended: 2 messages per port each. With pipelining they share every port, which takes as long, as
+  // raw rings keep the ports busy.
   Scenario scenario =
       with(test_scenario(test_model({640, 640}), "ring", 2, kRaw, 2), Network::kPort);
   const std::int64_t s = kOverhead + 4 * 320 * kPsPerByte;
   CHECK(iteration(scenario) == 4 * s);
   scenario.plan.pipelining = false;
   CHECK(iteration(scenario) == 4 * s);
-  scenario.cluster.link.latency_s = 3e-6;  // which pipelining hides
+  scenario.cluster.link.latency_s = 3e-6;  // pipelining hides it
   CHECK(iteration(scenario) == 4 * (s + 3 * kUs));
   scenario.plan.pipelining = true;
-  CHECK(iteration(scenario) == 4 * s + 3 * kUs);  // all but the last
+  CHECK(iteration(scenario) == 4 * s + 3 * kUs);  // the last message's latency remains
 }
 
-/// Two large gradients and many small ones, as models have.
+/// Two large gradients and many small ones, as in real models.
 Scenario typical(const std::string& topology) {
   std::vector<std::int64_t> sizes;
   for (int i = 0; i < 40; ++i) sizes.push_back(i % 20 == 7 ? 64000 : 320);
@@ -207,7 +208,7 @@ Scenario typical(const std::string& topology) {
     model.gradients[g].ready_s = 0.1e-6 * static_cast<double>(g);
   }
   Scenario scenario = test_scenario(model, topology, 4, 0, 4);
-  const costs::Curve slow = constant(30 * kUs);  // launches are what codecs spend their time on
+  const costs::Curve slow = constant(30 * kUs);  // codecs spend their time on launches
   scenario.profile.codecs["byte"] = {slow, slow, slow};
   scenario.plan.bulk = {.threshold_bytes = 4096, .wait = casync::Picoseconds(100 * kUs)};
   scenario.plan.batch = {.threshold_bytes = 4096, .wait = casync::Picoseconds(100 * kUs)};
@@ -263,10 +264,11 @@ TEST_CASE("back to back, one gradient leaves nothing to overlap") {
 }
 
 TEST_CASE("back to back, forward of early layers hides the synchronisation of late ones") {
-  // Forward and backward take 1 us for each of two gradients. g0, complete first, is compressed:
-  // E s A E s D with s = 5.32 us takes 22.64 us from 1 us of backward on, and g1, raw, is there on
-  // both nodes before. So with a barrier 2 + 1 + 22.64 us; back to back, forward of g1's layer is
-  // over when g0 is there, and what repeats is g0: synchronisation, forward, backward.
+  // Forward and backward take 1 us for each of two gradients. g0, ready first, is compressed: its
+  // synchronisation E s A E s D, with s = 5.32 us, starts after 1 us of backward and takes 22.64
+  // us. g1 is raw and arrives earlier. With a barrier an iteration takes 2 + 1 + 22.64 us. Back to
+  // back, g0's synchronisation overlaps with g1's forward, and the period is g0's: synchronisation,
+  // forward and backward.
   models::Model model = test_model({320, 32});
   model.forward_s = 2e-6;
   model.gradients[0].ready_s = 1e-6;
@@ -310,7 +312,7 @@ TEST_CASE("computation counts as it was simulated, once and back to back, at any
 }
 
 TEST_CASE("of several micro-steps, the last one's gradients are synchronised") {
-  // Optimizer 4, then three times forward 3 and backward 2, and after them the synchronisation.
+  // Optimizer 4 us, then three times forward 3 us and backward 2 us, then the synchronisation.
   models::Model model = test_model({640});
   model.forward_s = 3e-6;
   model.optimizer_s = 4e-6;
@@ -322,14 +324,15 @@ TEST_CASE("of several micro-steps, the last one's gradients are synchronised") {
   CHECK(once.forward.count() == (4 + 3 * 3 + 2 * 2) * kUs);
   CHECK(once.compute.count() == (4 + 3 * 3 + 3 * 2) * kUs);
   CHECK(once.iteration.count() == once.compute.count() + synchronisation);
-  const SteadyState state = settle(back_to_back(scenario));  // nothing overlaps
+  const SteadyState state = settle(back_to_back(scenario));  // without overlap
   CHECK(state.period == once.iteration);
   CHECK(state.forward == once.forward);
 }
 
 TEST_CASE("back to back, only the first forward pass of a step waits for gradients") {
-  // As above with g0 and g1: g0's synchronisation of 22.64 us is hidden by g1's part of the first
-  // forward pass alone, 1 us. Then come its own, 1 us, and another micro-step of 2 + 2 us.
+  // g0 and g1 are as in the test of early and late layers. Only g1's part of the first forward
+  // pass, 1 us, overlaps with g0's synchronisation of 22.64 us. Then come g0's part, 1 us, the
+  // first backward and the second forward, 2 + 2 us, and 1 us of backward until g0 is ready.
   models::Model model = test_model({320, 32});
   model.forward_s = 2e-6;
   model.micro_steps = 2;

@@ -8,21 +8,21 @@
 
 namespace hipress::sim {
 
-// Costs of the tests, chosen so that every expected time is a whole number of picoseconds.
+// Costs in the tests, chosen so that every expected time is a whole number of picoseconds.
 inline constexpr std::int64_t kUs = 1'000'000;    // picoseconds
-inline constexpr std::int64_t kEncode = 3 * kUs;  // any size
+inline constexpr std::int64_t kEncode = 3 * kUs;  // for any size
 inline constexpr std::int64_t kDecode = 2 * kUs;
 inline constexpr std::int64_t kDecodeAdd = 4 * kUs;
 inline constexpr std::int64_t kOverhead = 5 * kUs;
-inline constexpr double kBandwidth = 1e9;  // 1 ns a byte
+inline constexpr double kBandwidth = 1e9;  // bytes per second: 1 ns per byte
 inline constexpr std::int64_t kPsPerByte = 1000;
 
-/// A codec of one byte an element, whose costs do not depend on the size; merging is free.
+/// A codec with one byte per element, whose costs do not depend on the size.
 inline casync::Algorithm byte_codec() {
   return {.name = "byte", .encoded_bytes = [](std::int64_t elements) { return elements; }};
 }
 
-/// The same with the messages of a half-precision codec.
+/// That codec with the messages of half precision, two bytes per element.
 inline casync::Algorithm half_codec() {
   return {.name = "byte",
           .encoded_bytes = [](std::int64_t elements) { return 2 * elements; },
@@ -61,7 +61,7 @@ inline models::Model test_model(const std::vector<std::int64_t>& sizes) {
   return model;
 }
 
-/// The graph of that topology with the same decision for every gradient.
+/// Task graph of a plan with the same decision for every gradient.
 inline casync::TaskGraph test_graph(const models::Model& model, const std::string& topology,
                                     std::uint32_t nodes, std::int8_t algorithm,
                                     std::int32_t partitions) {
@@ -72,7 +72,7 @@ inline casync::TaskGraph test_graph(const models::Model& model, const std::strin
                                     model.gradients.size(), {algorithm, partitions})});
 }
 
-/// The same with the tests' costs, as one value; `codec` is what the byte codec is called in it.
+/// Scenario of such a plan with the tests' costs. `codec` is the name of byte_codec() in it.
 inline Scenario test_scenario(models::Model model, const std::string& topology, std::uint32_t nodes,
                               std::int8_t algorithm, std::int32_t partitions,
                               const std::string& codec = "byte") {

@@ -16,8 +16,8 @@ using Catch::Matchers::Contains;
 
 constexpr std::int64_t kWord = 32;
 
-/// Nodes that are alike, though messages pass more than their own links: all on one host, or each
-/// on one of its own in one rack.
+/// Adds shared links, but keeps nodes alike: all are on one host, or each is on a host of its own
+/// in one rack.
 void join_by_a_hierarchy(costs::Cluster& cluster, bool on_one_host) {
   if (on_one_host) {
     cluster.host.assign(cluster.nodes, 0);
@@ -29,9 +29,9 @@ void join_by_a_hierarchy(costs::Cluster& cluster, bool on_one_host) {
   }
 }
 
-/// A scenario that can be folded: gradients of equal slices, with and without compression, bulk
-/// groups and all-reduces, K from N to 3N, ready at times that sometimes coincide, on any network;
-/// with batches, without pipelining, back to back.
+/// A random scenario that can be folded. Gradients have equal slices, K from N to 3N, and ready
+/// times that sometimes coincide. At random, there are compression, bulk groups, all-reduces,
+/// batches, pipelining and back-to-back iterations, on either network.
 Scenario random_scenario(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t bound) {
@@ -83,8 +83,8 @@ Scenario random_scenario(std::uint32_t seed) {
   return scenario;
 }
 
-/// What happened on node 0, or in the representative of all nodes: kind, gradient, turn, peer
-/// offset, amount, flags, start and end.
+/// A task on node 0, or on the representative of all nodes: kind, gradient, turn, peer offset,
+/// amount, flags, start and end.
 using Happening = std::tuple<casync::Kind, std::uint32_t, std::uint32_t, std::uint32_t,
                              std::int64_t, std::uint8_t, std::int64_t, std::int64_t>;
 std::vector<Happening> happenings(const Scenario& scenario, const casync::TaskGraph& graph) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr costs::Spread kSpread = {
     .host = 0.2, .links = 0.1, .compute = 0.05, .model = 0, .iterations = 0.05};
-constexpr double kNormalP90 = 1.2815515655;  // standard deviations
+constexpr double kNormalP90 = 1.2815515655;  // in standard deviations
 
 Scenario example(double backward_s, const std::string& plan) {
   models::Model model;
@@ -53,7 +53,7 @@ TEST_CASE("an interval is explained by the sources of its width") {
       shares({.host = 0.2, .links = 0.1, .compute = 0.05, .model = 0.1});
   REQUIRE(all.size() == 4);
   CHECK(all[0] + all[1] + all[2] + all[3] == Approx(1));
-  CHECK(all[1] > all[0]);  // what is sent raw takes links
+  CHECK(all[1] > all[0]);  // raw gradients take more time on links
   CHECK(shares({.links = 0.1}) == std::vector<double>{0, 1, 0, 0});
   CHECK(shares({}) == std::vector<double>{0, 0, 0, 0});
 }
@@ -104,14 +104,15 @@ TEST_CASE("what is hidden gains nothing from faster links") {
 
 TEST_CASE("no draw is faster than the bytes over links whose rate is given") {
   Scenario scenario = example(0, "none");
-  // A ring of 4 sends 2·3/4 of 2 · 2^20 fp32 values from every node.
+  // In a ring of 4, every node sends 2·3/4 of 2 · 2^20 fp32 values.
   const double wire_s = 1.5 * 2 * 4 * (1 << 20) / scenario.cluster.link.bandwidth;
   const Response estimated = respond_to(scenario);
   CHECK(estimated.wire_s >= wire_s * (1 - 1e-6));
   CHECK(estimated.wire_s <= estimated.time_s);
   const costs::Spread wide = {.host = 1, .links = 1, .compute = 0.5, .model = 1, .iterations = 1};
   CHECK(interval(estimated, wide, 1).p10_s >= wire_s * (1 - 1e-6));
-  // The rate of the link that was measured is as uncertain as the spread says; not that of another.
+  // A measured link's rate is uncertain, so it sets no lower bound. A cluster link with another
+  // rate counts as given, so it does.
   scenario.profile.source = "measured";
   CHECK(respond_to(scenario).wire_s == 0);
   scenario.cluster.link.set_bandwidth(scenario.cluster.link.bandwidth / 2);
@@ -127,7 +128,7 @@ TEST_CASE("intervals of one factor are those of a lognormal") {
 }
 
 TEST_CASE("the host's and the links' factors are independent, all kernels' the same") {
-  // Independent deviations of 0.2·h and 0.1·l add up in squares, for small ones.
+  // Small independent deviations of host and links add up in squares.
   const costs::Spread small = {.host = 0.02, .links = 0.01};
   const Interval both = interval({.time_s = 2, .host_s = 1, .links_s = 1}, small);
   CHECK(both.p90_s - 2 == Approx(kNormalP90 * std::hypot(0.02, 0.01)).epsilon(0.05));

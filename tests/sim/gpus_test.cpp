@@ -20,7 +20,7 @@ using casync::kRaw;
 using casync::TaskId;
 using Catch::Matchers::Contains;
 
-/// The same with nodes of `gpus` GPUs: α_i = 1 us, B_i = 4 GB/s.
+/// The scenario with `gpus` GPUs per node, whose links have α_i = 1 us and B_i = 4 GB/s.
 Scenario with_gpus(Scenario scenario, std::uint32_t gpus) {
   scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node = gpus;
   scenario.cluster.gpu_link = {1e-6, 4e9};
@@ -28,7 +28,7 @@ Scenario with_gpus(Scenario scenario, std::uint32_t gpus) {
 }
 
 TEST_CASE("a hierarchical ring takes what the closed form says") {
-  // 2(G-1)·α_i + 2(G-1)/G·S/B_i + 2(N-1)·α_e + 2(N-1)/N·S/B_nic, K = N.
+  // With K = N: 2(G-1)·α_i + 2(G-1)/G·S/B_i + 2(N-1)·α_e + 2(N-1)/N·S/B_nic.
   for (const std::int64_t gpus : {1, 2, 4, 8}) {
     for (const std::int64_t nodes : {1, 2, 3, 4, 8}) {
       for (const Network network : {Network::kPort, Network::kFair}) {
@@ -53,14 +53,14 @@ TEST_CASE("a hierarchical ring takes what the closed form says") {
 }
 
 TEST_CASE("an encode that divides costs more, unless by a power of two") {
-  // By ps on N nodes, one partition: N − 1 workers encode, then the server, which divides by N.
+  // ps with one partition on N nodes: N − 1 workers encode, then the server, which divides by N.
   costs::Profile profile = test_profile();
   profile.codecs["byte"].encode = {.pieces = {{.b_s = 1e-6}}};
   profile.codecs["byte"].encode_factor_quotients = 1.5;
   const TaskCosts costs(profile, {byte_codec()});
   for (const std::uint32_t nodes : {2, 3, 4, 6}) {
     const casync::TaskGraph graph = test_graph(test_model({10}), "ps", nodes, 0, 1);
-    std::map<std::int64_t, int> encodes;  // by microseconds
+    std::map<std::int64_t, int> encodes;  // number of encodes by their time in microseconds
     for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
       const casync::Task& task = graph[id];
       if (task.kind != Kind::kEncode && task.kind != Kind::kDecode) continue;
@@ -76,7 +76,7 @@ TEST_CASE("an encode that divides costs more, unless by a power of two") {
 }
 
 TEST_CASE("codecs work on all GPUs of a node at once") {
-  // 33 elements on 8 GPUs: shards of ceil(33/8) = 5, at 1 us an element.
+  // 33 elements on 8 GPUs: shards have ceil(33/8) = 5, and take 1 us per element.
   costs::Profile profile = test_profile();
   profile.merge = {.pieces = {{.b_s = 1e-6}}};
   profile.codecs["byte"].encode = {.pieces = {{.b_s = 1e-6}}};
@@ -89,8 +89,8 @@ TEST_CASE("codecs work on all GPUs of a node at once") {
 }
 
 TEST_CASE("an all-reduce in half precision casts on all GPUs of a node at once") {
-  // 66 bytes are 33 elements, on 8 GPUs in shards of 5, at 1 us an element to encode and 2 us to
-  // decode; the library takes 7 us.
+  // 66 bytes are 33 elements: shards on 8 GPUs have 5, and take 1 us per element to encode and 2 us
+  // to decode. The library takes 7 us.
   costs::Profile profile = test_profile();
   profile.codecs["byte"].encode = {.pieces = {{.b_s = 1e-6}}};
   profile.codecs["byte"].decode = {.pieces = {{.b_s = 2e-6}}};
@@ -135,13 +135,13 @@ TEST_CASE("every gradient is reduced before it is synchronised, and broadcast wh
               if (task.kind == Kind::kLocalReduce && other.kind != Kind::kRecv) {
                 CHECK(start[id] >= end[local]);
               }
-              // What it passes on to others may still be under way.
+              // Sends of the result to other nodes may still run.
               if (task.kind == Kind::kLocalBroadcast && other.kind != Kind::kSend) {
                 CHECK(end[id] <= start[local]);
               }
             }
           }
-          // Two gradients, and two in one bulk group.
+          // Three units: two gradients, and a bulk group of two more.
           CHECK(reduces == 3 * static_cast<int>(nodes));
           CHECK(broadcasts == reduces);
           CHECK_NOTHROW(critical_path(graph, result.timeline));
@@ -152,7 +152,7 @@ TEST_CASE("every gradient is reduced before it is synchronised, and broadcast wh
 }
 
 TEST_CASE("back to back, forward waits for the broadcast") {
-  // One node of 2 GPUs, S = 128 kB: l = 1 + 16 us. T = F + R + 2·l.
+  // One node of 2 GPUs, S = 128 kB: a reduction or broadcast takes l = 1 + 16 us. T = F + R + 2·l.
   models::Model model = test_model({32000});
   model.forward_s = 10e-6;
   model.gradients[0].ready_s = 20e-6;
@@ -162,7 +162,8 @@ TEST_CASE("back to back, forward waits for the broadcast") {
 }
 
 TEST_CASE("utilisation, critical path and sensitivity know the exchange inside nodes") {
-  // Two nodes of 2 GPUs, raw ring, K = 2, S = 128 kB: l = 17 us twice, b = 5 + 64 us twice.
+  // Two nodes of 2 GPUs, raw ring, K = 2, S = 128 kB: inside nodes 2·17 us, between them 2·(5 +
+  // 64).
   const Scenario scenario = with_gpus(test_scenario(test_model({32000}), "ring", 2, kRaw, 2), 2);
   const casync::TaskGraph graph = expand(scenario);
   const Result result = simulate(scenario, graph, Timelines::kRecorded);

@@ -43,7 +43,7 @@ TEST_CASE("a graph for which there is no room is refused with a remedy") {
              }),
              Contains("about 1e+08 tasks, which need about 17GB") &&
                  Contains("16GB are available; give less"));
-  // Whatever the memory is, ids have 32 bits.
+  // Ids have 32 bits, no matter how much memory there is.
   CHECK_THAT(complaint([] {
                require_room({4e9, 1}, INT64_MAX, "give less");
              }),

@@ -18,7 +18,7 @@ using Catch::Matchers::Contains;
 
 constexpr double kHostBandwidth = 4 * kBandwidth;
 
-/// Nodes on hosts of `nodes_per_host`, joined by a link four times as fast as the hosts' own.
+/// Cluster of `nodes_per_host` nodes per host, whose host_link is four times as fast as the link.
 costs::Cluster hosts_of(std::uint32_t nodes, std::uint32_t nodes_per_host) {
   costs::Cluster cluster = test_cluster(nodes);
   for (std::uint32_t node = 0; node < nodes; ++node) cluster.host[node] = node / nodes_per_host;
@@ -27,7 +27,7 @@ costs::Cluster hosts_of(std::uint32_t nodes, std::uint32_t nodes_per_host) {
   return cluster;
 }
 
-/// Raw, K = N, one gradient with slices of 128 kB.
+/// Scenario of one raw gradient with K = N slices of 128 kB.
 constexpr std::int64_t kSlice = 32'000;
 constexpr std::int64_t kSlicePs = 4 * kSlice * kPsPerByte;
 Scenario raw(const std::string& topology, costs::Cluster cluster) {
@@ -90,10 +90,9 @@ TEST_CASE("a cluster file says which links are slow") {
 }
 
 TEST_CASE("a ring through two hosts of two nodes goes at the pace of the hosts' links") {
-  // 0 → 1 and 2 → 3 take a = 1 + 32 us, 1 → 2 and 3 → 0 take b = 5 + 128 us. Each step of the ring
-  // carries 2(N-1) = 6 messages, and 1 → 2 is never idle: partition 1 is there at 0, what comes
-  // over 0 → 1 is there a after the one before it left 3 → 0, and a < b. The last to pass 1 → 2 is
-  // partition 0 on its last hop. T = 6·b.
+  // Messages 0 → 1 and 2 → 3 take a = 1 + 32 us; 1 → 2 and 3 → 0 take b = 5 + 128 us. Each hop
+  // carries 2(N-1) = 6 messages. 1 → 2 is never idle: its first message is ready at 0, and each
+  // later one has arrived over 0 → 1 in time, since a < b. So T = 6·b.
   const Scenario scenario = raw("ring", hosts_of(4, 2));
   const std::int64_t expected = 6 * (kOverhead + kSlicePs);
   CHECK(iteration_ps(scenario) == expected);
@@ -118,19 +117,19 @@ TEST_CASE("a ring through two hosts of two nodes goes at the pace of the hosts' 
 }
 
 TEST_CASE("nodes that share a host share its link") {
-  // All-to-all: out of a host go the slices of its 2 nodes for 2 others each, 4 flows at a quarter
-  // of the link: 4·(o + s/B) there, and as long back. What stays within a host is done by then.
+  // All-to-all: each of a host's 2 nodes sends to 2 nodes of the other host. These 4 flows share
+  // the host's link: 4·(o + s/B) there, and as long back. Messages within a host end earlier.
   CHECK(iteration_ps(raw("ps", hosts_of(4, 2))) == 2 * 4 * (kOverhead + kSlicePs));
-  // 3 hosts of 2: 2 nodes, 4 others each.
+  // 3 hosts of 2: 2 nodes send to 4 nodes on other hosts each.
   CHECK(iteration_ps(raw("ps", hosts_of(6, 2))) == 2 * 8 * (kOverhead + kSlicePs));
-  // One host: 3 flows out of every node's port: 3·(o_h + s/B_h), twice.
+  // One host: every node sends 3 flows through its port: 3·(o_h + s/B_h), twice.
   CHECK(iteration_ps(raw("ps", hosts_of(4, 4))) == 2 * 3 * (1 * kUs + kSlicePs / 4));
 }
 
 TEST_CASE("an oversubscribed core slows what goes between racks") {
-  // 2 racks of 2 hosts of one node. Oversubscription 4: what leaves a rack shares 2·B/4 = B/2, so
-  // such a message takes o + s/(B/2) alone, and 4 of them go at once: 4·(o + 2s/B) there, and as
-  // long back. Within a rack, a flow has the rest of its node's link and is done earlier.
+  // 2 racks of 2 hosts with one node each. With oversubscription 4, messages that leave a rack
+  // share 2·B/4 = B/2. Alone, one takes o + s/(B/2); 4 at once take 4·(o + 2s/B) there, and as long
+  // back. A flow within a rack has the rest of its node's link and ends earlier.
   costs::Cluster cluster = test_cluster(4);
   cluster.racks = {costs::RackCosts{.hosts = 2, .oversubscription = 4}};
   const Scenario scenario = raw("ps", cluster);
@@ -146,19 +145,19 @@ TEST_CASE("an oversubscribed core slows what goes between racks") {
     CHECK(rack.out.utilisation == Approx(1));
     CHECK(rack.in.busy == Approx(1));
   }
-  // Its node's link carries the same bytes at twice the rack's rate, and one slice for its
-  // neighbour: 2·(2·(5 + 256)/2 + 5 + 128) us of T.
+  // A node's link carries two of these messages at twice the rack's rate, and one slice for its
+  // neighbour in the rack: 2·(2·(5 + 256)/2 + 5 + 128) us of T.
   CHECK(use.nodes[0].egress.utilisation ==
         Approx(2 * ((5 + 256) + (5 + 128)) * kUs / static_cast<double>(expected)));
   CHECK(use.host_links.empty());
 
-  // Not oversubscribed it is as without racks: 3 flows share every node's link.
+  // Without oversubscription, 3 flows share every node's link, as without racks.
   cluster.racks.front().oversubscription = 1;
   CHECK(iteration_ps(raw("ps", cluster)) == 2 * 3 * (kOverhead + kSlicePs));
 }
 
 TEST_CASE("latency adds up along the path") {
-  // Two nodes: 2·(o + s/B + L), L within a host, between hosts, and more between racks.
+  // Two nodes: 2·(o + s/B + L), where L grows from within a host to between hosts to between racks.
   costs::Cluster together = hosts_of(2, 2);
   together.host_link->latency_s = 2e-6;
   together.link.latency_s = 7e-6;
@@ -171,7 +170,7 @@ TEST_CASE("latency adds up along the path") {
 }
 
 TEST_CASE("an all-reduce goes at the pace of the slowest step of a ring through all nodes") {
-  // Nothing measured: an ideal ring, 2(N-1)·(o + S/(N·B)).
+  // Without measurements it is an ideal ring: 2(N-1)·(o + S/(N·B)).
   Scenario scenario = raw("allreduce", hosts_of(4, 2));
   CHECK(iteration_ps(scenario) == 6 * (kOverhead + kSlicePs));
   scenario.cluster.racks = {costs::RackCosts{.hosts = 1, .oversubscription = 2}};
@@ -186,7 +185,7 @@ TEST_CASE("network port and folding know nodes that are alike, and refuse others
   CHECK_THROWS_WITH(iteration_ps(scenario), Contains("take network fair"));
   CHECK(expand(scenario, Fold::kExactly).why_whole ==
         "nodes differ in which others share their host or rack");
-  // Alike are nodes on one host, and on one host each.
+  // Nodes are alike if all are on one host, or each has a host of its own.
   for (const std::uint32_t nodes_per_host : {4, 1}) {
     for (const Network network : {Network::kPort, Network::kFair}) {
       for (const char* topology : {"ring", "ps", "allreduce"}) {
@@ -241,13 +240,13 @@ TEST_CASE("what a faster host link or core would bring is told") {
     }
     return by_name;
   };
-  // Within one host T = 6·(o_h + s/B_h): a term that loses 1/11.
+  // Within one host T = 6·(o_h + s/B_h), whose second term loses 1/11.
   const auto within = changes(raw("ring", hosts_of(4, 4)));
   CHECK(within.at("host_link") == Approx(-6 * kSlicePs / 4 / 11.0).epsilon(1e-6));
   CHECK(within.at("bandwidth") == 0);
   CHECK(within.at("overhead") == Approx(-6 * kUs / 10.0).epsilon(1e-6));
   CHECK(within.at("rack") == 0);
-  // Between racks T = 8·(o + 2s/B): o·B counts as bytes on the core, and o is not faster.
+  // Between racks T = 8·(o + 2s/B). The rack counts o as bytes, but o does not get shorter.
   costs::Cluster racks = test_cluster(4);
   racks.racks = {costs::RackCosts{.hosts = 2, .oversubscription = 4}};
   CHECK(changes(raw("ps", racks)).at("rack") == Approx(-8 * 2 * kSlicePs / 11.0).epsilon(1e-6));
@@ -280,8 +279,8 @@ TEST_CASE("keys of the hierarchy that change nothing are named") {
   CHECK(warn("rack: {hosts: 2, oversubscription: 4, latency: 5us}").empty());
   CHECK_THAT(warn("rack: {hosts: 4, oversubscription: 4}"),
              Contains("rack.oversubscription has no effect: no message goes from one rack"));
-  // What cannot be simulated otherwise is no fault of the file, and nothing is said of it: nodes on
-  // one host without a host link, and links that nodes share under port.
+  // There is no warning about keys whose alternative cannot be simulated: nodes on one host without
+  // a host link, and links that nodes share with network port.
   CHECK(warn("nodes_per_host: 1\nrack: {hosts: 1, oversubscription: 4}").empty());
   CHECK_THAT(warn("rack: {hosts: 4, oversubscription: 4}", Network::kPort),
              Contains("rack.oversubscription has no effect") && !Contains("rack.hosts"));

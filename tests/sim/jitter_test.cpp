@@ -21,7 +21,7 @@ struct Moments {
   double mean = 0, variance = 0;
 };
 
-/// Of the factors that many tasks draw.
+/// Moments of the factors that many tasks draw.
 Moments moments_of(const Jitter& jitter, Jitter::Draws draws = {}) {
   double sum = 0, squares = 0;
   for (std::uint32_t task = 0; task < kTasks; ++task) {
@@ -34,8 +34,8 @@ Moments moments_of(const Jitter& jitter, Jitter::Draws draws = {}) {
 }
 
 TEST_CASE("jitter has the mean and the spread that it is asked for") {
-  // Uniform on 1 ± w has variance w²/3; a lognormal factor of mean 1 has e^(s²) − 1. The mean of
-  // 100 000 draws is off by σ/√100000 typically: 4 of these are allowed.
+  // A uniform factor in 1 ± w has variance w²/3, a lognormal one of mean 1 has e^(s²) − 1. The mean
+  // of 100 000 draws has a standard deviation of σ/√100000; 4 of these are allowed.
   const Moments uniform = moments_of(Jitter::parse("uniform:0.3"));
   CHECK(uniform.mean == Approx(1).margin(4 * 0.173 / 316));
   CHECK(uniform.variance == Approx(0.09 / 3).epsilon(0.02));
@@ -66,7 +66,8 @@ TEST_CASE("samples are drawn equally often, as they are") {
     REQUIRE((work == 50 || work == 200));
     low += work == 50;
   }
-  CHECK(low == Approx(kTasks / 2).margin(4 * 158));  // four standard deviations of a fair coin
+  CHECK(low == Approx(kTasks / 2).margin(4 * 158));  // within four standard deviations of a fair
+                                                     // coin
   std::ofstream(path) << "1.0\nfast\n";
   CHECK_THROWS_WITH(Jitter::parse("samples:" + path), Contains(path + ":2") && Contains("'fast'"));
   std::ofstream(path) << "# nothing\n";
@@ -122,7 +123,7 @@ TEST_CASE("replicas: percentiles are those of the single simulations, for any nu
   std::sort(times.begin(), times.end());
   for (const unsigned jobs : {1u, 2u, 5u, 64u}) {
     const Replicas replicas = run_replicas(scenario, graph, kCount, jobs);
-    CHECK(replicas.p10 == times[1]);  // 2 of 20 reach it
+    CHECK(replicas.p10 == times[1]);  // nearest rank: 2 of 20 are at most that
     CHECK(replicas.p50 == times[9]);
     CHECK(replicas.p90 == times[17]);
     CHECK(replicas.p99 == times[19]);

@@ -15,8 +15,8 @@ using casync::kRaw;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// A job of layers of so many half-precision parameters, whose two passes take 1 s and 2 s, on
-/// hosts of 8 H100.
+/// A job on hosts of 8 H100, with a layer of half-precision parameters per number in `elements`.
+/// Forward takes 1 s, backward 2 s.
 Scenario on_h100(const std::vector<std::int64_t>& elements, std::uint32_t hosts,
                  const std::string& schedule) {
   const costs::LoadedMachines machines = costs::load({.machine = "hgx-h100", .hosts = hosts}, 0, 1);
@@ -29,7 +29,7 @@ Scenario on_h100(const std::vector<std::int64_t>& elements, std::uint32_t hosts,
   }
   Scenario scenario = test_scenario(model, "ring", 8 * hosts, kRaw, 1);
   scenario.plan.schedule = casync::Schedule::parse(schedule);
-  scenario.plan.algorithms.clear();  // of which the profile has no costs
+  scenario.plan.algorithms.clear();  // the profile has no costs of them
   scenario.profile = machines.profile;
   scenario.cluster = machines.cluster;
   return scenario;
@@ -52,7 +52,7 @@ double model_s(const Scenario& scenario, costs::Ranks ranks, costs::Operation op
   return costs::collective_time(*scenario.profile.machine, ranks, operation, bytes).seconds;
 }
 
-constexpr std::int64_t kLayer = 64 << 20;  // elements: 128 MiB
+constexpr std::int64_t kLayer = 64 << 20;  // elements, of 128 MiB
 
 TEST_CASE("collectives of shards take what the model says of their hosts and bytes") {
   const Scenario fsdp = on_h100({kLayer}, 8, "fsdp");
@@ -60,18 +60,18 @@ TEST_CASE("collectives of shards take what the model says of their hosts and byt
         Approx(model_s(fsdp, {8, 64}, costs::Operation::kAllGather, 2.0 * kLayer)));
   CHECK(longest_s(fsdp, casync::Kind::kReduceScatter) ==
         Approx(model_s(fsdp, {8, 64}, costs::Operation::kReduceScatter, 2.0 * kLayer)));
-  // Shards of a host are gathered in it, over NVLink.
+  // With hsdp, shards are gathered within each host, over NVLink.
   const Scenario hsdp = on_h100({kLayer}, 8, "hsdp(shard=8)");
   const double inside = model_s(hsdp, {1, 8}, costs::Operation::kAllGather, 2.0 * kLayer);
-  // The mean between hosts is a reduction and a gather of an eighth, by one GPU of each host.
+  // Between hosts, each GPU averages its eighth with one GPU of every other host.
   const double between = model_s(hsdp, {8, 8}, costs::Operation::kAllGather, 2.0 * kLayer / 8);
   CHECK(longest_s(hsdp, casync::Kind::kAllGather) == Approx(std::max(inside, between)));
 }
 
 TEST_CASE("FSDP of 8 billion parameters on 8 hosts of 8 H100 is all but hidden") {
-  // Llama-3.1 8B: 32 layers of 218 million, embedding and head of 525 million; 3 s a step are what
-  // one host takes for 2 sequences of 8192 a GPU. 97.7 % of one host's speed were published for 16
-  // hosts (TorchTitan, arXiv 2410.06511).
+  // Llama-3.1 8B: 32 layers of 218 million parameters, embedding and head of 525 million each. One
+  // host takes 3 s for a step with 2 sequences of 8192 tokens per GPU. For 16 hosts, 97.7 % of one
+  // host's speed were published (TorchTitan, arXiv 2410.06511).
   std::vector<std::int64_t> elements(34, 218'112'000);
   elements.front() = elements.back() = 525'336'576;
   for (const std::uint32_t hosts : {8U, 16U}) {
@@ -91,7 +91,7 @@ TEST_CASE("an all-reduce of a machine's GPUs is the library's over all of them")
         Approx(model_s(ddp, {2, 16}, costs::Operation::kAllReduce, 4.0 * kLayer)));
 }
 
-/// A task on every one of so many nodes, and nothing else.
+/// Graph with each of the `tasks` on every node.
 TaskGraph on_all(std::uint32_t nodes, const std::vector<casync::Task>& tasks) {
   casync::GraphBuilder builder(nodes);
   for (casync::Task task : tasks) {
@@ -111,19 +111,19 @@ TEST_CASE("collectives of several groups share NVLink and cards by their bytes")
   casync::Task other = gather, inside = gather;
   other.group = 1;
   inside.group = 2;
-  // Steps to the next host wait for 2.5 us each, in which nothing is on the link.
+  // The 7 steps to the next host each wait for 2.5 us, in which the link is idle.
   const costs::CollectiveWay way = costs::collective_time(
       *scenario.profile.machine, {8, 64}, costs::Operation::kAllGather, 2.0 * kLayer);
   const double waits_s = 7 * 2.5e-6, on_link_s = way.seconds - waits_s;
   REQUIRE(2 * way.between > 1);
   CHECK(together_s({gather}) == Approx(way.seconds));
-  // Each has half of the cards, of which it needs a share.
+  // Two gathers share the cards.
   CHECK(together_s({gather, other}) == Approx(2 * way.between * on_link_s + waits_s));
-  // Within a host, another uses NVLink alone.
+  // A gather within a host uses only NVLink.
   const costs::CollectiveWay within = costs::collective_time(
       *scenario.profile.machine, {1, 8}, costs::Operation::kAllGather, 2.0 * kLayer);
   CHECK(within.between == 0);
-  // Two within a host share NVLink. One of all hosts wants less than half of it, and gets that.
+  // Two gathers within a host share NVLink. One over all hosts needs less than half of it.
   REQUIRE(2 * within.within > 1);
   REQUIRE(way.within < 0.5);
   casync::Task another = inside;
@@ -151,7 +151,7 @@ TEST_CASE("an all-reduce and a message share a card") {
     const TaskGraph graph = std::move(builder).build();
     return casync::to_seconds(simulate(scenario, graph, Timelines::kRecorded).timeline.end[send]);
   };
-  // By the card of GPU 7, 400 Gbit/s at 96 %; half of it beside the all-reduce.
+  // The message has the card of GPU 7, 400 Gbit/s at 96 %; beside the all-reduce, half of it.
   const double alone_s = 5e-6 + bytes / (50e9 * 0.96);
   CHECK(message_s({}) == Approx(alone_s));
   CHECK(message_s({reduce}) == Approx(2 * alone_s));
@@ -172,8 +172,8 @@ TEST_CASE("rings over the rails of 8 hosts use all cards alike, and NVLink withi
     }
     return of_card;
   };
-  // Slices go around twice, less one hop each time: of 2 · 256/8 crossings by a card few are left
-  // out.
+  // Slices go around the ring twice, less one hop each, so a card carries nearly 2 · 256/8
+  // messages.
   const std::vector<std::int64_t> one = between_hosts(1), all = between_hosts(8);
   CHECK(std::ranges::count(one, 0) == 56);
   const std::int64_t bytes = 4 * kLayer;
@@ -185,8 +185,8 @@ TEST_CASE("rings over the rails of 8 hosts use all cards alike, and NVLink withi
   const Result result = simulate(scenario, graph, Timelines::kRecorded);
   scenario.plan.rails = 1;
   const double one_s = casync::to_seconds(simulate(scenario, expand(scenario)).iteration) - 3;
-  // With one ring, a card sends 512 messages of 1 MiB. With eight, it sends 64, and the NVLink hops
-  // of 7 of 8 rings are the limit: 448 messages, each with its overhead.
+  // With one ring, a card sends 512 messages of 1 MiB. With eight rings it sends 64, and the limit
+  // is a GPU's NVLink port with hops of the other 7 rings: 448 messages and their overheads.
   const double step_s = casync::to_seconds(result.iteration) - 3;
   const double card_s = 512 * (5e-6 + (1 << 20) / (50e9 * 0.96));
   const double nvlink_s = 448 * (5e-6 + (1 << 20) / (0.844 * 450e9));

@@ -15,12 +15,12 @@ TEST_CASE("a message is predicted as the profile's share of its bound, in multip
   profile.codecs["lossless"].message_share = 0.84;
   profile.codecs["fp16"] = {};
   std::vector<casync::Algorithm> algorithms;
-  for (const char* name : {"lossless", "fp16", "onebit"}) {  // of the last the profile has no row
+  for (const char* name : {"lossless", "fp16", "onebit"}) {  // the profile has no row for onebit
     algorithms.push_back({.name = name, .encoded_bytes = bound});
   }
-  for (int times = 0; times < 2; ++times) {  // the second time changes nothing
+  for (int times = 0; times < 2; ++times) {  // a second call changes nothing
     predict_sizes(profile, algorithms);
-    // 0.84 · 416 = 349.44, and up to 352.
+    // 0.84 · 416 = 349.44 bytes, rounded up to 352.
     CHECK(algorithms[0].message_bytes(100) == 352);
     CHECK(algorithms[0].encoded_bytes(100) == 416);
     CHECK(algorithms[1].message_bytes(100) == 416);

@@ -43,13 +43,14 @@ TEST_CASE("parallel: of those that fail the lowest is reported, not the first in
         while (jobs > 1 && !another && std::chrono::steady_clock::now() < deadline) {
           std::this_thread::yield();
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // until it is reported
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // until the other exception is
+                                                                     // recorded
         throw std::runtime_error("3");
       }
     };
     CHECK_THROWS_WITH(run_parallel(1000, jobs, work), "3");
     CHECK(another.load() == (jobs > 1));
-    if (jobs == 1) CHECK(calls.load() == 4);  // 0, 1, 2 and 3
+    if (jobs == 1) CHECK(calls.load() == 4);  // i = 0, 1, 2 and 3
   }
 }
 

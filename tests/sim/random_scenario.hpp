@@ -8,12 +8,11 @@
 
 namespace hipress::sim {
 
-/// A small graph of all kinds over a random cluster, with many ties: everything that the engine can
-/// be asked. The same for a seed on every compiler.
+/// A small random graph with all kinds of tasks, on a random cluster with all features, with many
+/// ties. A seed gives the same scenario on every compiler.
 class RandomScenario {
  public:
-  /// A hierarchical one has hosts of several nodes, or racks, or both, and maybe nodes of several
-  /// GPUs.
+  /// kSome: hosts of several nodes, or racks, or both, and perhaps nodes of several GPUs.
   enum class Hierarchy : std::uint8_t { kNone, kSome };
   explicit RandomScenario(std::uint64_t seed, Hierarchy hierarchy = Hierarchy::kNone)
       : draws_(seed) {
@@ -44,7 +43,7 @@ class RandomScenario {
     return values[below(kCount)];
   }
 
-  /// Instead of the constants, of a model with a mix or without one.
+  /// Replaces the overlap constants by a matrix, and may give the graph a mix.
   void make_matrix() {
     const auto factor = [&] { return pick(std::array{1.0, 1.5, 1.3, 2.0}); };
     costs::OverlapMatrix& matrix = cluster_.overlap.matrix.emplace();
@@ -104,7 +103,7 @@ class RandomScenario {
     }
   }
 
-  /// Threads on some of the cores, which wait for part of the time, and what memory carries.
+  /// Sets the computation's threads, some of which pause part of the time, and its memory traffic.
   void make_computing() {
     const int cores = cluster_.cores_per_host;
     casync::Computing& computing = options_.computing.emplace();
@@ -147,7 +146,7 @@ class RandomScenario {
     graph_ = std::move(builder).build();
   }
 
-  /// A sum over a node's GPUs, and somewhere behind it its gathering.
+  /// Adds a sum over a node's GPUs, and its broadcast, which follows the sum.
   void add_local_tasks(casync::GraphBuilder& builder) {
     casync::Task task{.amount = pick(std::array<std::int64_t, 3>{0, 999, 80000}),
                       .gradient = below(3),
@@ -161,8 +160,8 @@ class RandomScenario {
     after_some(builder, gathered);
   }
 
-  /// Of a kind before Recv, after up to three of the tasks before it; a Send brings its Recv, and
-  /// some that code are members of a batch.
+  /// Adds a task of a kind before Recv in Kind, after up to three earlier tasks. A Send is followed
+  /// by its Recv. Some encodes, decodes and merges are members of a batch.
   void add_task(casync::GraphBuilder& builder) {
     using casync::Kind;
     const auto kind = static_cast<Kind>(below(static_cast<std::uint32_t>(Kind::kRecv)));
@@ -188,14 +187,14 @@ class RandomScenario {
     builder.edge(id, builder.add(task));
   }
 
-  /// Makes the last task wait for up to three of those before it.
+  /// Makes task `id` wait for up to three earlier tasks.
   void after_some(casync::GraphBuilder& builder, casync::TaskId id) {
     for (std::uint32_t edges = id == 0 ? 0 : below(4); edges > 0; --edges) {
       builder.edge(below(id), id);
     }
   }
 
-  /// One task on every node, all of one gradient, partition and size.
+  /// Adds an AllReduce: one task per node, all of the same gradient, partition and size.
   void add_all_reduce(casync::GraphBuilder& builder) {
     casync::Task task{.amount = pick(std::array<std::int64_t, 3>{0, 1000, 77777}),
                       .gradient = below(3),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Simulated times, bytes and task counts beside recorded ones: a change that is meant to leave behaviour alone leaves
-all of them alone, to the picosecond. Recorded is a digest of the twelve cases of each model, topology and number of nodes.
+"""Compares simulated times, bytes and task counts with recorded ones: a change that should not affect behaviour must not change any
+of them, to the picosecond. The record has one digest per model, topology and number of nodes, over twelve cases.
 
 usage: recorded_test.py HIPRESS-SIM RECORDED.csv [MODEL ...]           (all, without models)
        recorded_test.py HIPRESS-SIM RECORDED.csv --record              (writes the file anew)
@@ -19,14 +19,14 @@ import tempfile
 
 MODELS = ["bert_base", "bert_large", "gpt2", "lstm", "resnet50", "transformer", "ugatit", "ugatit_light", "vgg16",
           "vgg19", "huge", "tiny"]
-#: (elements, ready in ms): few gradients that hold nearly all, of sizes that nothing divides; many small ones, some
-#: ready at the same time.
+#: (elements, ready time in ms). "huge": two gradients have nearly all elements, and sizes are not multiples of anything. "tiny":
+#: many small gradients, some ready at the same time.
 SYNTHETIC = {
     "huge": [(7, 0.1), (20000003, 1.0), (1023, 1.0), (9999991, 4.5), (1, 6.25), (65537, 9.0)],
     "tiny": [(64 + 997 * i % 4001, i // 3 * 0.07) for i in range(120)]}
 TOPOLOGIES = ["ps", "ring", "allreduce"]
 NODES = [1, 2, 3, 5, 16]
-#: `port` knows no racks, so that its hierarchy is one of GPUs alone.
+#: Network `port` does not support racks, so its hierarchy consists of GPUs only.
 GPUS = "gpus_per_node: 4\ngpu_link: {bandwidth: 50GB/s, overhead: 5us}\n"
 RACKS = "link: {bandwidth: 25Gbps, overhead: 10us, latency: 5us}\nrack: {hosts: 2, oversubscription: 3, latency: 2us}\n"
 CLUSTERS = {("port", "flat"): "", ("port", "hierarchical"): GPUS,
@@ -36,9 +36,9 @@ PLANS = {"raw": ["--plan", "none"], "mixed": ["--plan", "threshold"],
 
 
 def cases():
-    """Each with its key and hipress-sim's arguments, but the files'."""
+    """Yields the key of each case, and its arguments of hipress-sim without those that name files."""
     for model, topology, nodes, (network, shape), plan in itertools.product(MODELS, TOPOLOGIES, NODES, CLUSTERS, PLANS):
-        # A library's all-reduce sums nothing but raw gradients and half precision.
+        # A library's all-reduce sums only raw gradients and half precision.
         algorithm = "fp16" if topology == "allreduce" else "onebit"
         yield ((model, topology, str(nodes), network, shape, plan),
                ["--topology", topology, "--network", network, "--algorithm", algorithm, "--profile", "v100-100g",

@@ -19,33 +19,33 @@ using casync::TaskGraph;
 using casync::TaskId;
 
 enum class State : std::uint8_t {
-  kBlocked,   // a predecessor is not done
-  kFlying,    // Recv: on the wire, where it then waits for a core
-  kQueued,    // message: ready for the thread that moves it on
-  kTurn,      // message: that thread waits for a core
-  kWaiting,   // for its resources
-  kOffered,   // network port: head of its egress, which it keeps, and waiting for the ingress
-  kRunning,   // on its resources, or (Recv, where no core is waited for) on the wire
-  kArriving,  // a collective that has left its node's network
+  kBlocked,   // a predecessor has not ended
+  kFlying,    // Recv: on the wire, and will then wait for a core
+  kQueued,    // message: begins to wait for its next thread
+  kTurn,      // message: its thread waits for a core
+  kWaiting,   // waits for its resources
+  kOffered,   // network port: holds its egress, and waits for the ingress
+  kRunning,   // on its resources; or Recv on the wire, if it will not wait for a core
+  kArriving,  // collective: has left its node's network
   kDone,
 };
 
-/// A speed as the contract has it: the exact 1/n, or in units of 2^-32.
+/// Speed as sim/sharing.hpp specifies it: exactly 1/n, or in units of 2^-32.
 struct Speed {
   std::int64_t numerator = 0;
   std::int64_t denominator = 1;
   bool operator==(const Speed&) const = default;
 };
 
-/// What lies between two nodes.
+/// Links between two nodes.
 struct Way {
   bool within_host = false;
-  std::size_t levels = 0;  // of racks that it leaves
-  costs::LinkCosts link;   // of the slowest link, with the latency of all
-  double part = 1;         // of the first link's bandwidth that a message can take
+  std::size_t levels = 0;  // number of levels whose racks it leaves
+  costs::LinkCosts link;   // costs of the slowest link, with the sum of latencies
+  double part = 1;         // share of the first link's bandwidth that a message can use
 };
 
-/// A use of a capacity by a running task: the capacity's name, and how much of it at full speed.
+/// Use of a capacity by a running task: the capacity's name, and the amount at full speed.
 struct Use {
   std::string capacity;
   double amount = 1;
@@ -56,7 +56,7 @@ struct Status {
   std::int64_t ready = 0;
   std::int64_t start = 0;
   std::int64_t end = 0;
-  // While it runs.
+  // Set while it runs.
   std::vector<Use> uses;
   double weight = 1;
   std::int64_t remaining = 0;  // work left at `updated`
@@ -108,7 +108,7 @@ class Reference {
     return true;
   }
 
-  /// Ends what ends now, and makes ready what waited for it; a Recv arrives L after its Send.
+  /// Ends tasks that are due, and makes their successors ready. A Recv ends L after its Send.
   void end_tasks() {
     for (bool again = true; again;) {
       again = false;
@@ -152,7 +152,7 @@ class Reference {
 
   bool takes_turns() const { return cluster_.cores_per_host > 0 && cluster_.core_turn_s > 0; }
 
-  /// Threads of the node's host that keep a core for themselves.
+  /// Number of threads that keep a core of the node's host.
   int busy_threads(std::uint32_t node) const {
     int busy = 0;
     for (TaskId id = 0; id < graph_.tasks(); ++id) {
@@ -163,9 +163,8 @@ class Reference {
     return busy;
   }
 
-  /// Messages that are ready for their next thread wait for a core: with k threads on c <= k cores
-  /// (k/c - 1/2) turns, twice that where they are received; with those of their node that wait
-  /// already, until these get one.
+  /// Makes messages wait for a core: with k threads on c <= k cores for (k/c - 1/2) turns, and for
+  /// twice that at the receiver; or together with messages that already wait at this end.
   void queue_for_cores() {
     for (TaskId id = 0; id < graph_.tasks(); ++id) {
       if (tasks_[id].state != State::kQueued) continue;
@@ -204,7 +203,7 @@ class Reference {
                       task.kind, id);
   }
 
-  /// The first in the order of service among the tasks of which `is_candidate` is true.
+  /// First task in the order of service for which `is_candidate` is true.
   template <class Candidate>
   std::optional<TaskId> first(Candidate is_candidate) const {
     std::optional<TaskId> best;
@@ -244,15 +243,15 @@ class Reference {
     return costs_.group_time(task, graph_.groups[task.group].nodes, cluster_.link).count();
   }
 
-  /// A ring waits for every one of its messages, an exchange for all of them once.
+  /// Latency of a collective: a ring waits L for each message, an exchange once for all.
   std::int64_t latency_in_group(const Task& task) const {
     const std::int64_t nodes = graph_.groups[task.group].nodes;
     const std::int64_t waits = task.kind == Kind::kAllToAll ? 1 : nodes - 1;
     return casync::from_seconds(static_cast<double>(waits) * cluster_.link.latency_s).count();
   }
 
-  /// Collectives of groups take turns on the node's network, first come, first served, but for the
-  /// time in which they wait for what is on the wire.
+  /// Starts the next collective on a node's network. They take turns there, first come, first
+  /// served; the latency, at a collective's end, does not occupy the network.
   void start_in_group(std::uint32_t node) {
     const auto of_node = [&](const Task& task) {
       return casync::is_of_group(task) && task.node == node;
@@ -275,14 +274,14 @@ class Reference {
   }
 
   std::int64_t codec_work(const Task& task) const {
-    Task shard = task;  // the largest of G that are as equal as they can be
+    Task shard = task;  // the largest of G nearly equal shards
     shard.amount = task.amount / cluster_.gpus_per_node;
     if (task.amount % cluster_.gpus_per_node > 0) ++shard.amount;
     return costs_.codec_time(shard, graph_.divisor).count();
   }
 
-  /// What the library takes for so many bytes; where they are halves, also an encode and a decode
-  /// of an element for every two.
+  /// Library's time for the bytes, and in half precision an encode and a decode of bytes / 2
+  /// elements.
   std::int64_t library_work(const Task& reduce) const {
     const Task sum{.amount = reduce.amount, .kind = Kind::kAllReduce};
     std::int64_t work = costs_.all_reduce_time(sum, graph_.nodes, ring()).count();
@@ -333,7 +332,7 @@ class Reference {
     return options_.computing ? *options_.computing : graph_.computing;
   }
 
-  /// Of the cores of a host that shares them, at full speed.
+  /// Number of cores that a task keeps busy at full speed; 0 if hosts do not share cores.
   double cores_busy(const Task& task) const {
     if (cluster_.cores_per_host == 0 || casync::is_local(task)) return 0;
     if (!computes(task)) return 1;
@@ -342,7 +341,7 @@ class Reference {
     return task.gradient < of_gradients.size() ? of_gradients[task.gradient] : computing().backward;
   }
 
-  /// A Merge reads two numbers and writes one.
+  /// Share of the host's memory bandwidth. A Merge reads two fp32 values and writes one.
   double memory_share(const Task& task, std::int64_t work) const {
     const double bandwidth = cluster_.host_memory_bandwidth;
     const bool shared = cluster_.cores_per_host > 0 && computing().memory_traffic > 0;
@@ -363,7 +362,7 @@ class Reference {
     return uses;
   }
 
-  /// An egress without a head takes the first of its waiting Sends as its head.
+  /// A free egress takes the first of its waiting Sends, and holds it.
   void offer(std::uint32_t node) {
     const auto sends = [&](const Task& task) { return transfers(task) && task.node == node; };
     if (exists(State::kOffered, sends) || exists(State::kRunning, sends)) return;
@@ -373,7 +372,7 @@ class Reference {
     if (id) tasks_[*id].state = State::kOffered;
   }
 
-  /// An ingress that is free takes the first of the heads that are for it.
+  /// A free ingress takes the first message that is held for it.
   void accept(std::uint32_t node) {
     const auto comes = [&](const Task& task) {
       return transfers(task) && graph_.peer(task) == node;
@@ -385,7 +384,7 @@ class Reference {
     if (id) start_message(*id, {});
   }
 
-  /// A flow is one (source, destination) pair; it carries its messages one after the other.
+  /// Starts the next message of a flow, which carries one at a time.
   void start_on_flow(std::uint32_t from, std::uint32_t to) {
     const auto in_flow = [&](const Task& task) {
       return transfers(task) && task.node == from && graph_.peer(task) == to;
@@ -426,7 +425,7 @@ class Reference {
     return cluster_.host[node] / cluster_.racks[level].hosts;
   }
 
-  /// Each level carries a share of what the one below does.
+  /// Bandwidth of a rack's uplink.
   double rack_bandwidth(std::size_t level) const {
     const costs::RackCosts& rack = cluster_.racks[level];
     if (level == 0) return rack.hosts * cluster_.link.bandwidth / rack.oversubscription;
@@ -453,8 +452,7 @@ class Reference {
   }
   Way way_of(const Task& task) const { return way(task.node, graph_.peer(task)); }
 
-  /// The slowest step of the ring 0, 1 … N-1, 0: the costs of the one that goes farthest, and the
-  /// bandwidth of the slowest.
+  /// Slowest step of the ring 0, 1 … N-1, 0: costs of the farthest step, bandwidth of the slowest.
   costs::LinkCosts ring() const {
     std::optional<Way> farthest;
     double bandwidth = cluster_.link.bandwidth;
@@ -470,13 +468,12 @@ class Reference {
     return farthest->link;
   }
 
-  /// An all-reduce leaves what the slowest step of the ring does not use of other links.
+  /// Share of its links that a message uses: an all-reduce has the pace of the ring's slowest step.
   double pace(const Task& send, const Way& way) const {
     return send.kind == Kind::kAllReduce ? ring().bandwidth / way.link.bandwidth : 1;
   }
 
-  /// o + bytes/B, and the cores that move them where hosts share theirs: two threads, one at each
-  /// end.
+  /// Starts a message of o + bytes/B. On shared cores, it has a thread at each end.
   void start_message(TaskId id, std::vector<Use> uses) {
     const Task& send = graph_[id];
     const Way way = way_of(send);
@@ -488,7 +485,7 @@ class Reference {
                                             casync::from_seconds(bytes / link.bandwidth).count();
     double weight = 1 / way.part / pace(send, way);  // links are shared by bytes per second
     if (cluster_.cores_per_host > 0) {
-      // Long codec tasks are interrupted by what is of their slices.
+      // Messages of long slices interrupt long codec tasks.
       const bool interrupts = (send.flags & casync::kOfLongSlice) != 0;
       const double core_s_per_byte =
           interrupts ? link.core_s_per_byte * link.core_factor_interrupting : link.core_s_per_byte;
@@ -496,7 +493,7 @@ class Reference {
       if (cores_of_flow > 0) weight = 2 / cores_of_flow / pace(send, way);
       const double moved = library ? static_cast<double>(casync::bytes_sent(graph_, send)) : bytes;
       const double core_s = link.core_s_per_message + core_s_per_byte * moved;
-      // A library's time includes its work on cores, unless others compute there.
+      // A library's time includes its CPU work, unless computation uses the cores.
       if ((!library || computing().threads > 0) && core_s > 0 && work > 0) {
         double cores = core_s / casync::to_seconds(Picoseconds(work));
         if (library) {
@@ -515,7 +512,8 @@ class Reference {
     start(id, work, weight, std::move(uses));
   }
 
-  /// No draw of the jitter makes a link faster: what a node sends takes its bytes at that rate.
+  /// Lower bound under jitter, which makes no link faster: the time of the bytes at the link's
+  /// rate.
   std::int64_t least_on_wire(const Task& task) const {
     const auto bytes = static_cast<double>(task.amount);
     const auto takes = [](double seconds) { return casync::from_seconds(seconds).count(); };
@@ -566,12 +564,12 @@ class Reference {
     return 1;
   }
 
-  /// Weighted max-min: the level rises; who reaches full speed or a full capacity stops there.
+  /// Weighted max-min fairness: as the level rises, tasks stop at full speed or a full capacity.
   void solve_speeds() {
     struct Capacity {
       std::vector<TaskId> users;
       cpp_rational left;
-      bool untouched = true;  // nobody has stopped on it yet
+      bool untouched = true;  // no task has stopped at it yet
     };
     std::map<std::string, Capacity> capacities;
     std::set<TaskId> open;
@@ -589,7 +587,7 @@ class Reference {
       }
       return 0;
     };
-    /// The level at which the capacity is full.
+    /// Level at which the capacity is full.
     const auto full_level = [&](const std::string& name) -> std::optional<cpp_rational> {
       cpp_rational demand = 0;
       for (const TaskId id : capacities[name].users) {
@@ -598,7 +596,7 @@ class Reference {
       if (demand == 0) return std::nullopt;
       return capacities[name].left / demand;
     };
-    /// n, if the capacity's users are n equals, each of whom could use all of it alone.
+    /// n if the capacity has n equal users, each of which could use all of it alone; else 0.
     const auto equals = [&](const std::string& name) -> std::int64_t {
       const Capacity& capacity = capacities[name];
       if (!capacity.untouched || amount_of(name) != 1) return 0;
@@ -618,7 +616,7 @@ class Reference {
         const auto full = full_level(name);
         if (full && *full < level) level = *full;
       }
-      // Costs are doubles: levels that differ by their last bits are one level.
+      // Costs are doubles, so levels that differ only in their last bits count as equal.
       const cpp_rational same_level = level + level / (cpp_int(1) << 40);
       std::map<TaskId, Speed> stopped;
       for (const TaskId id : open) {
@@ -651,7 +649,7 @@ class Reference {
     }
   }
 
-  /// A speed divided by the factors of what else is under way, at the slower end.
+  /// Speed divided by the factors of all that runs at the same time, at the slower end.
   Speed slowed(const Speed& speed, const Task& task) const {
     std::int64_t slowdown = slowdown_on(task.node, task);
     if (transfers(task)) {
@@ -661,7 +659,7 @@ class Reference {
     return {speed.numerator * 4096 * 4096, speed.denominator * slowdown};
   }
 
-  /// The product of the factors, each in units of 1/4096.
+  /// Product of the factors on a node, each in units of 1/4096.
   std::int64_t slowdown_on(std::uint32_t node, const Task& task) const {
     const auto is_transfer = [](const Task& other) {
       return transfers(other) || casync::is_local(other);
@@ -691,14 +689,14 @@ class Reference {
            factor(runs(is_transfer), overlap.codec_beside_transfer);
   }
 
-  /// Units of 2^-32, rounded down (what is less than 2^-16 of a unit below the next counts as it).
+  /// Speed in units of 2^-32, rounded down; but up if less than 2^-16 of a unit is missing.
   static std::int64_t in_units(const cpp_rational& speed) {
     const cpp_rational units = speed * cpp_rational(cpp_int(1) << 32) + cpp_rational(1, 1 << 16);
     const cpp_int whole = numerator(units) / denominator(units);
     return std::max<std::int64_t>(1, whole.convert_to<std::int64_t>());
   }
 
-  /// What was done at the old speed is credited, rounded down; the end is rounded up.
+  /// Credits the work done at the old speed, rounded down. Rounds the new end up.
   void set_speed(Status& task, const Speed& speed) {
     if (task.speed == speed) return;
     const cpp_int done =

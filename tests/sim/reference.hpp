@@ -4,9 +4,9 @@
 
 namespace hipress::sim {
 
-/// What docs/simulator.md says, word for word and without any cleverness: every task
-/// is looked at again at every instant, and speeds are solved anew from all that runs, in exact
-/// rational arithmetic. For graphs of a few hundred tasks. Gives every task's start and end.
+/// Reference simulator: follows docs/simulator.md word by word. At every instant it examines every
+/// task again, and solves for the speeds of all that run, in exact rational arithmetic. Suits
+/// graphs of a few hundred tasks. Returns every task's start and end.
 traces::Timeline simulate_slowly(const casync::TaskGraph& graph, const TaskCosts& costs,
                                  const costs::Cluster& cluster, const Options& options);
 

@@ -9,7 +9,7 @@ namespace {
 
 using enum RandomScenario::Hierarchy;
 
-/// Returns how many tasks were compared.
+/// Returns the number of tasks that were compared.
 std::size_t require_same_times(std::uint64_t seed, RandomScenario::Hierarchy hierarchy) {
   const RandomScenario scenario(seed, hierarchy);
   casync::check(scenario.graph());

@@ -24,8 +24,8 @@ std::map<std::string, double> changes_us(const Scenario& scenario) {
 
 TEST_CASE("each improvement shortens its own terms of a chain") {
   // A compressed pair is one chain: F + E + (o + S/B + L) + A + E + (o + S/B + L) + D with F = 22,
-  // S/B = 33 (33 kB), o = 5, L = 10, E = 3, A = 4, D = 2 us. At 10 % more speed a term x loses
-  // x/11, at 10 % less cost x/10.
+  // S/B = 33 (33 kB), o = 5, L = 10, E = 3, A = 4, D = 2 us. With 10 % more speed a term x loses
+  // x/11, with 10 % less cost x/10.
   models::Model model = test_model({32 * 1000 + 1000});
   model.forward_s = 22e-6;
   Scenario pair = test_scenario(model, "ps", 2, 0, 1);
@@ -43,8 +43,8 @@ TEST_CASE("each improvement shortens its own terms of a chain") {
 }
 
 TEST_CASE("what hides behind backward is not worth improving") {
-  // Gradient 0 is ready at once and synchronised long before gradient 1, of 1 ms, is computed; that
-  // one's exchange, 2·(5 + 0.128) us, is all that shows.
+  // Gradient 0 is ready at once, and synchronised long before gradient 1 is ready, at 1 ms. Only
+  // the exchange of gradient 1 is exposed: 2·(5 + 0.128) us.
   models::Model model = test_model({3200, 32});
   model.gradients[1].ready_s = 1e-3;
   const auto change = changes_us(test_scenario(model, "ps", 2, kRaw, 1));
@@ -53,7 +53,7 @@ TEST_CASE("what hides behind backward is not worth improving") {
   CHECK(change.at("encode") == 0);
 }
 
-/// Shares that are saved if something is twice as fast, by what it is.
+/// Share of the iteration that doubling the speed of a thing saves, by thing.
 std::map<std::string, double> gains_of(const Scenario& scenario, std::string& bound) {
   const casync::TaskGraph graph = casync::expand(scenario.model, scenario.plan);
   const std::vector<models::Gain> found =
@@ -65,40 +65,39 @@ std::map<std::string, double> gains_of(const Scenario& scenario, std::string& bo
 }
 
 TEST_CASE("what bounds a job is what saves most if it is twice as fast") {
-  // One chain as above, without latency: F, 2·(5 + 33) = 76 us of the network, and 3 + 4 + 3 + 2 =
-  // 12 us of codecs.
+  // The first test's chain without latency: F, 2·(5 + 33) = 76 us of network, 3 + 4 + 3 + 2 of
+  // codecs.
   std::string bound;
   models::Model model = test_model({32 * 1000 + 1000});
   Scenario pair = test_scenario(model, "ps", 2, 0, 1);
   SECTION("the network") {
     pair.model.forward_s = 12e-6;  // 12 of 100 us
     const auto shares = gains_of(pair, bound);
-    CHECK(shares.at("the network") == Approx(0.38).epsilon(1e-6));  // half of 76
+    CHECK(shares.at("the network") == Approx(0.38).epsilon(1e-6));  // half of 76 of 100 us
     CHECK(shares.at("computation") == Approx(0.06).epsilon(1e-6));
     CHECK(shares.at("codecs and merges") == Approx(0.06).epsilon(1e-6));
     CHECK(shares.at("the CPU's part of transfers") == 0);  // cores are not shared
     CHECK(bound == "the network");
   }
   SECTION("computation") {
-    pair.model.forward_s = 412e-6;  // of 500 us
+    pair.model.forward_s = 412e-6;  // T = 500 us
     CHECK(gains_of(pair, bound).at("computation") == Approx(0.412).epsilon(1e-6));
     CHECK(bound == "computation");
   }
   SECTION("both alike") {
-    pair.model.forward_s = 75e-6;  // beside 76 us of the network
+    pair.model.forward_s = 75e-6;  // almost the network's 76 us
     gains_of(pair, bound);
     CHECK(bound == "computation and the network alike");
   }
   SECTION("codecs") {
     pair.profile.codecs["byte"] = {constant(300 * kUs), constant(200 * kUs), constant(400 * kUs)};
-    // 300 + 400 + 300 + 200 of 1276 us.
+    // Codecs take 300 + 400 + 300 + 200 of 1276 us.
     CHECK(gains_of(pair, bound).at("codecs and merges") == Approx(600.0 / 1276).epsilon(1e-6));
     CHECK(bound == "codecs and merges");
   }
   SECTION("no one thing, where two hide each other") {
-    // Two raw gradients, the first of which takes as long on the network as the second in backward:
-    // what is faster waits for the other. What follows is the exchange of the second, 2·(5 + 0.128)
-    // us.
+    // The first raw gradient takes as long on the network as the second in backward, so one of
+    // these alone need not be faster. Then the exchange of the second takes 2·(5 + 0.128) us.
     Scenario hidden = test_scenario(test_model({250'000, 32}), "ps", 2, kRaw, 1);
     hidden.model.gradients[1].ready_s = 2010e-6;  // 2·(5 + 1000) us
     const auto shares = gains_of(hidden, bound);
@@ -108,8 +107,7 @@ TEST_CASE("what bounds a job is what saves most if it is twice as fast") {
 }
 
 TEST_CASE("a slower network may cost much where a faster one brings nothing") {
-  // 1000 us of communication behind 1100 us of backward: with links half as fast, 900 us of it
-  // show.
+  // 1000 us of communication hide behind 1100 us of backward; at half the speed, 900 us do not.
   Scenario hidden = test_scenario(test_model({123'750, 32}), "ps", 2, kRaw, 1);
   hidden.model.gradients[1].ready_s = 1100e-6;
   std::string bound;

@@ -17,7 +17,7 @@ using casync::kRaw;
 using casync::TaskGraph;
 using Catch::Matchers::Contains;
 
-/// L layers of S bytes, with F and B in whole microseconds.
+/// A job of equal layers, whose forward and backward take whole microseconds.
 struct Uniform {
   std::int64_t layers = 6;
   std::int64_t elements = 4 * 32 * 1000;
@@ -25,7 +25,7 @@ struct Uniform {
   std::uint32_t nodes = 4;
 
   std::int64_t bytes() const { return 4 * elements; }
-  /// Of a gather or a reduction: (W-1)·o + (W-1)/W·S/B.
+  /// Time of a gather or a reduction: (W-1)·o + (W-1)/W·S/B.
   std::int64_t collective() const {
     return (nodes - 1) * kOverhead + (nodes - 1) * (bytes() / nodes) * kPsPerByte;
   }
@@ -66,24 +66,24 @@ TEST_CASE("uniform layers in shards take the times of the closed forms") {
         scenario.network = network;
         return time_of(scenario);
       };
-      Uniform fast;  // computation bounds: a layer's pass is longer than its two collectives
+      Uniform fast;  // bound by computation: a layer's pass is longer than its two collectives
       fast.elements = 32 * fast.nodes;
       const std::int64_t g = fast.collective(), passes = fast.layers * 300 * kUs;
       REQUIRE(2 * g < fast.forward_us * kUs);
       // The first gather and the last reduction are exposed.
       CHECK(time(fast, "") == g + passes + g);
       CHECK(time(fast, ", reshard=false") == g + passes + g);
-      // Each layer but the one that backward begins with waits for its own gather, too; after the
-      // reduction where that goes first on the communicator.
+      // Each layer but backward's first also waits for its own gather. With prefetch=none, that
+      // gather also comes after the reduction on the communicator.
       CHECK(time(fast, ", prefetch=post") == g + passes + (fast.layers) * g + g);
       CHECK(time(fast, ", prefetch=none") == g + passes + g + 2 * (fast.layers - 1) * g + g);
 
-      Uniform slow;  // the network bounds: three collectives a layer, and nothing between them
+      Uniform slow;  // bound by the network: three collectives per layer, back to back
       slow.elements = 32 * 100'000 * slow.nodes;
       const std::int64_t s = slow.collective();
       REQUIRE(s > 2 * slow.backward_us * kUs);
       CHECK(time(slow, "") == 3 * slow.layers * s);
-      // Without a second gather, backward and its reductions follow the last layer's pass.
+      // Without a second gather: gathers, the last layer's forward and backward, reductions.
       CHECK(time(slow, ", reshard=false") ==
             2 * slow.layers * s + (slow.forward_us + slow.backward_us) * kUs);
     }
@@ -94,7 +94,7 @@ TEST_CASE("uniform layers whose shards are messages take the times of the closed
   Uniform job;
   job.elements = 32 * job.nodes;
   const std::int64_t passes = job.layers * 300 * kUs;
-  // Of W-1 messages to one port, or hops, each of a shard; raw, what is added takes no time here.
+  // A collective takes W-1 messages to one port, or W-1 hops, of a shard each; merges are free.
   const std::int64_t operation = job.collective();
   for (const char* shards_by : {"ring", "direct"}) {
     for (const Network network : {Network::kPort, Network::kFair}) {
@@ -111,7 +111,7 @@ TEST_CASE("uniform layers whose shards are messages take the times of the closed
   }
 }
 
-/// Some job on 2 to 8 nodes, its layers of several sizes and times.
+/// A random job on 2 to 8 nodes, whose layers differ in size and time.
 Scenario random_job(std::mt19937& draw) {
   const auto between = [&](int least, int most) {
     return std::uniform_int_distribution(least, most)(draw);
@@ -141,7 +141,7 @@ TEST_CASE("random sharded jobs: every task's times are those of the reference si
   for (int i = 0; i < 120; ++i) {
     Scenario scenario = random_job(draw);
     const std::uint32_t nodes = scenario.plan.nodes;
-    // The reference takes long for graphs of many messages.
+    // The reference simulator is slow for graphs with many messages.
     const bool is_small = nodes <= 4 && scenario.model.gradients.size() <= 6;
     scenario.plan.shards_by = is_small ? one_of({"library", "ring", "direct"}) : "library";
     const bool in_groups = nodes % 2 == 0 && !scenario.plan.shards_in_messages();
@@ -194,7 +194,7 @@ TEST_CASE("separate communicators are never slower than one") {
   CHECK(faster > 0);
 }
 
-/// Bytes that a node sends in a step, or of the network between hosts, a host.
+/// Bytes that a node sends in a step, and bytes that a host sends to other hosts.
 std::int64_t sent(const Scenario& scenario) {
   const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
   return simulate(scenario, graph).bytes_sent.front();
@@ -206,13 +206,13 @@ std::int64_t sent_between_hosts(const Scenario& scenario, std::uint32_t nodes_pe
     if (!casync::is_of_group(graph[id])) continue;
     const auto [nodes, stride] = graph.groups[graph[id].group];
     if (nodes * stride <= nodes_per_host) continue;
-    // Rings through neighbours leave a host once, those of a multiple of its nodes each on its own.
+    // A ring of stride 1 leaves a host once; with larger strides, each of a host's rings does.
     bytes += casync::bytes_sent(graph, graph[id]) * std::min(stride, nodes_per_host);
   }
   return bytes;
 }
 
-/// Two hosts' GPUs with NVLink's tenfold.
+/// The scenario on hosts of `nodes_per_host` nodes, whose host_link is ten times as fast.
 Scenario on_hosts(Scenario scenario, std::uint32_t nodes_per_host) {
   scenario.cluster.host_link = scenario.cluster.link;
   scenario.cluster.host_link->bandwidth = 10 * kBandwidth;
@@ -230,20 +230,20 @@ TEST_CASE("sharded schedules send what the published formulas say") {
   const std::int64_t all = job.layers * job.bytes(), world = job.nodes;
   CHECK(sent(job.scenario("fsdp")) == 3 * (all / world) * (world - 1));
   CHECK(sent(job.scenario("fsdp(reshard=false)")) == 2 * (all / world) * (world - 1));
-  // 8 GPUs a host: 3M(G-1)/G in it, and between the R hosts 2M/G·(R-1)/R for each GPU.
+  // With G = 8 GPUs per host, each sends 3M(G-1)/G within it, and 2M/G·(R-1)/R between R hosts.
   const std::int64_t gpus = 8, hosts = 2;
   const Scenario hsdp = on_hosts(job.scenario("hsdp(shard=8)"), 8);
   CHECK(sent(hsdp) == 3 * (all / gpus) * (gpus - 1) + 2 * (all / gpus / hosts) * (hosts - 1));
   CHECK(sent_between_hosts(hsdp, 8) == 2 * (all / hosts) * (hosts - 1));
-  // What is kept in a host is gathered there.
+  // Parameters that stay whole in a host are gathered there.
   const Scenario kept = on_hosts(job.scenario("fsdp(reshard=8)"), 8);
   CHECK(sent(kept) == 2 * (all / world) * (world - 1) + (all / gpus) * (gpus - 1));
   CHECK(sent_between_hosts(kept, 8) == 2 * (all / world) * (world - 1));
 }
 
 TEST_CASE("ZeRO++ sends a quarter of what ZeRO-3 does between hosts") {
-  // Half for gathers in a byte of two, an eighth for reductions in half a byte, that host by host;
-  // on 24 hosts of 16 GPUs, as published.
+  // On 24 hosts of 16 GPUs, as published: gathers send half of the bytes, one byte per value
+  // instead of two; reductions send a quarter, half a byte per value, and only once per host.
   Uniform job;
   job.nodes = 384;
   job.elements = 384 * 32;
@@ -271,12 +271,13 @@ TEST_CASE("ZeRO++ sends a quarter of what ZeRO-3 does between hosts") {
   scenario.plan.schedule = casync::Schedule::parse("fsdp");
   CHECK(sent_between_hosts(scenario, 16) == 3 * all / 384 * 383);
   const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
-  CHECK(graph.tasks() == 1 + 5 * job.layers);  // the optimizer, two passes, three collectives
+  CHECK(graph.tasks() == 1 + 5 * job.layers);  // the optimizer; per layer two passes, three
+                                               // collectives
 }
 
 TEST_CASE("an exchange passes a host's link as often as its nodes send out") {
-  // 2 hosts of 4, whose nodes each send 4 of 8 messages to the other host: 16 messages at 1 ns a
-  // byte, and o for each of the 7 that a node sends.
+  // 2 hosts of 4 nodes, each of which sends 4 of its 7 messages to the other host: 16 messages at 1
+  // ns per byte on the host's link, and o for each of a node's 7.
   const Uniform job{.layers = 1, .elements = 8 * 32, .nodes = 8};
   Scenario scenario = on_hosts(job.scenario("fsdp(reshard=false)"), 4);
   for (casync::Decision& decision : scenario.plan.decisions) decision.algorithm = 0;
@@ -290,10 +291,10 @@ TEST_CASE("an exchange passes a host's link as often as its nodes send out") {
     return std::int64_t{0};
   };
   CHECK(time_of_exchange(0) == 7 * kOverhead + 16 * 32 * kPsPerByte);
-  // Whole again, both ways of the host's link are busy for that long.
+  // The host's link carries the exchange's 16 messages, and the gather's ring.
   const Utilisation use = utilisation(scenario, graph, result);
   CHECK(use.host_links[0].out.bytes ==
-        16 * 32 + 7 * 4 * (job.elements / 8));  // and the gather's ring
+        16 * 32 + 7 * 4 * (job.elements / 8));  // the second term is the ring
   CHECK(time_of(scenario) > 0);
 }
 
@@ -322,7 +323,7 @@ TEST_CASE("parameters in half precision are sent as they are, beside others of t
   scenario.plan.decisions = {{0, 1}, {kRaw, 1}};
   CHECK(sent(scenario) == 3 * (2 * 4 * 32 + 4 * 32) / 4 * 3);
   const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
-  CHECK(graph.tasks() == 1 + 2 + 3);  // no codecs
+  CHECK(graph.tasks() == 1 + 2 + 3);  // optimizer, passes, collectives; no codecs
 }
 
 TEST_CASE("what stays whole in a micro-step is gathered behind its backward passes") {
@@ -351,7 +352,7 @@ TEST_CASE("layers, micro-steps and the optimizer follow one another in a sharded
   job.layers = 1;
   Scenario scenario = job.scenario("fsdp");
   const std::int64_t c = job.collective(), f = job.forward_us * kUs, b = job.backward_us * kUs;
-  // It is gathered for backward while forward uses it, in a second place.
+  // The gather for backward overlaps with forward, into a second buffer.
   REQUIRE(c > f);
   const std::int64_t step = c + c + b + c;
   CHECK(time_of(scenario) == step);
@@ -361,7 +362,7 @@ TEST_CASE("layers, micro-steps and the optimizer follow one another in a sharded
   CHECK(time_of(scenario) == 3 * (50 * kUs + step));
   scenario.iterations = 1;
   scenario.model.micro_steps = 2;
-  // The second is gathered behind the first reduction, as on one communicator.
+  // The second micro-step's gather comes after the first reduction, on the same communicator.
   CHECK(time_of(scenario) == 50 * kUs + 2 * step);
 }
 

@@ -9,7 +9,7 @@
 namespace hipress::sim {
 namespace {
 
-/// Runs all activities to their end; returns when each task ended. Nothing starts later.
+/// Runs all activities to their end. Returns the time at which each task ended.
 std::map<casync::TaskId, std::int64_t> finish_all(Sharing& sharing) {
   std::map<casync::TaskId, std::int64_t> ends;
   EventQueue events;
@@ -45,8 +45,7 @@ TEST_CASE("n equals on one link each get exactly 1/n") {
 }
 
 TEST_CASE("what one leaves, the other takes") {
-  // Works 100 and 300 on one link: both at 1/2 until 200, when the first ends; the second has 200
-  // left.
+  // Activities of 100 and 300 on one link run at 1/2 until 200: one ends, the other has 200 left.
   Sharing sharing;
   const auto link = sharing.add_capacity(1);
   sharing.start(0, 100, 1, uses({{link, 1}}), 0);
@@ -55,9 +54,8 @@ TEST_CASE("what one leaves, the other takes") {
 }
 
 TEST_CASE("max-min: who is held up elsewhere leaves the rest to the others") {
-  // Link A carries flows 0, 1, 2; link B carries 2 and 3, 4, 5 (four flows: 1/4 each). Flow 2 stops
-  // at 1/4, so 0 and 1 get (1 - 1/4)/2 = 3/8 each. While all run: 0 ends at 300/(3/8) = 800; by
-  // then 2 has done 200.
+  // Link A carries flows 0, 1, 2; link B carries 2, 3, 4, 5. The four flows on B get 1/4 each, so 0
+  // and 1 get (1 - 1/4)/2 = 3/8 each. 0 ends at 300/(3/8) = 800, when 2 has done 200.
   Sharing sharing;
   const auto a = sharing.add_capacity(1);
   const auto b = sharing.add_capacity(1);
@@ -70,7 +68,7 @@ TEST_CASE("max-min: who is held up elsewhere leaves the rest to the others") {
 }
 
 TEST_CASE("threads share cores") {
-  // Three threads of one core each on two cores: 2/3 speed, so 200 of work takes 300.
+  // Three threads, which want a core each, share two cores: at speed 2/3, work of 200 takes 300.
   Sharing sharing;
   const auto cores = sharing.add_capacity(2);
   for (casync::TaskId id = 0; id < 3; ++id) sharing.start(id, 200, 1, uses({{cores, 1}}), 0);
@@ -81,9 +79,9 @@ TEST_CASE("threads share cores") {
 }
 
 TEST_CASE("weights: a flow of two threads gets two threads' share of the cores") {
-  // Two codecs (weight 1, one core) and a flow that needs 1.5 cores at full speed with weight
-  // 2/1.5, on two cores. Level l: codecs at l, flow at l·4/3, cores 2·l + 1.5·l·4/3 = 4·l = 2, so l
-  // = 1/2: codecs 1/2, flow 2/3.
+  // Two codecs (weight 1, one core) and a flow (weight 2/1.5, 1.5 cores at full speed) share two
+  // cores. At level l, codecs run at l, and the flow at l·4/3. The cores are full at 2·l +
+  // 1.5·l·4/3 = 4·l = 2, so codecs run at 1/2 and the flow at 2/3.
   Sharing sharing;
   const auto cores = sharing.add_capacity(2);
   sharing.start(0, 300, 1, uses({{cores, 1}}), 0);
@@ -106,10 +104,10 @@ TEST_CASE("a change does not disturb what is not connected to it") {
   sharing.settle(10, events);
   int pushed = 0;
   for (; !events.empty(); events.pop()) ++pushed;
-  CHECK(pushed == 2);  // one completion each, none moved
+  CHECK(pushed == 2);  // one end per activity; no end moved
 }
 
-/// An activity as the equations have it.
+/// An activity in the equations of fluid sharing.
 struct Fluid {
   casync::TaskId task;
   double start, left, weight;
@@ -117,8 +115,8 @@ struct Fluid {
   double speed = 0;
 };
 
-/// Progressive filling of all capacities from nothing: the level at which the next capacity is full
-/// or the next activity at full speed stops whom it concerns.
+/// Sets speeds by progressive filling. Repeatedly finds the level at which a capacity becomes full
+/// or an activity reaches full speed, and stops the activities concerned.
 void fill_from_nothing(std::vector<Fluid*> open, std::vector<double> left) {
   constexpr double kTie = 1e-12;
   while (!open.empty()) {
@@ -174,10 +172,10 @@ std::map<casync::TaskId, double> ends_of(std::vector<Fluid> all, const std::vect
 }
 
 TEST_CASE("however activities come and go, speeds are those of progressive filling") {
-  // Flows between 8 nodes that come and go, most of equal weight. Every third also passes one of
-  // two uplinks, and some need a part of a link. A speed of s is rounded down by at most 2^-32,
-  // which is 2^-32/s of it; with s above 1/100, and what one loses given to others, ends are within
-  // 1e-5.
+  // Flows between 8 nodes come and go; most have equal weight. Every third also uses one of two
+  // uplinks, and some use only part of a link. A speed s is rounded down by at most 2^-32, a
+  // relative error of 2^-32/s. Speeds are above 1/100; errors also shift to other flows, so ends
+  // may differ by 1e-5.
   constexpr std::uint32_t kNodes = 8, kFlows = 300;
   for (const unsigned seed : {1u, 2u, 3u, 4u}) {
     std::mt19937 draws(seed);

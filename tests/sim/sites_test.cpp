@@ -25,7 +25,7 @@ constexpr std::uint32_t kSites = 8, kEach = 8;
 constexpr std::int64_t kElements = 32 * kSites * kEach;
 constexpr int kRuns = 4;  // periods
 
-/// Within a site 10 GB/s and 1 us a message, between sites 1 GB/s and 50 us on the wire.
+/// Links: 10 GB/s and 1 us latency within a site, 1 GB/s and 50 us latency between sites.
 costs::LinkCosts within_sites() {
   costs::LinkCosts link;
   link.bandwidth = link.bandwidth_both_ways = 10 * kBandwidth;
@@ -56,7 +56,7 @@ Scenario of_sites(models::Model model, const std::string& schedule, const std::s
   return scenario;
 }
 
-/// All 64 nodes of the 8 sites, each with its own tasks, for one gradient.
+/// Graph of all 64 nodes of the 8 sites, each with its own tasks, for one gradient.
 class AllNodes {
  public:
   AllNodes(const models::Model& model, std::uint32_t steps, std::uint32_t overlap)
@@ -68,7 +68,7 @@ class AllNodes {
 
   TaskGraph take() { return std::move(builder_).build(); }
 
-  /// The same machines: hosts are sites, whose nodes share the link to others.
+  /// The same machines as hosts that stand for sites: a host's nodes share its link to other hosts.
   static costs::Cluster cluster() {
     costs::Cluster cluster = test_cluster(kSites * kEach);
     cluster.link = between_sites();
@@ -79,7 +79,7 @@ class AllNodes {
 
  private:
   using PerNode = std::array<TaskId, std::size_t{kSites} * kEach>;
-  using Place = std::function<std::uint32_t(std::uint32_t)>;  // of a group's member
+  using Place = std::function<std::uint32_t(std::uint32_t)>;  // node of a group's member
 
   static PerNode none() {
     PerNode ids;
@@ -114,7 +114,7 @@ class AllNodes {
     mean_ = ready_;
   }
 
-  /// A ring through a group of 8, from what each has in ready_ to what each then has.
+  /// Adds a ring through 8 nodes, from their tasks in ready_ on; then ready_ has its ends.
   void all_reduce(std::int64_t elements, const Place& place) {
     const TaskGraph ring = test_graph(test_model({elements}), "ring", 8, kRaw, 8);
     std::vector<TaskId> ids(ring.tasks(), kNoIndex);
@@ -143,7 +143,7 @@ class AllNodes {
     task.peer_offset = (to + builder_.nodes() - from) % builder_.nodes();
   }
 
-  /// Each node of a site hands its share on around the site.
+  /// Adds a ring in which each node's share goes around the site.
   void all_gather(std::uint32_t site) {
     std::array<TaskId, kEach> last{};
     for (std::uint32_t i = 0; i < kEach; ++i) last[i] = ready_[site * kEach + i];
@@ -214,7 +214,7 @@ TEST_CASE("sites that are all alike are folded, and take the time of the whole g
 }
 
 TEST_CASE("a site's nodes average in every step, and wait for it") {
-  // A step takes 20 + 40 us and then twice 7·1 us + 7/8·S/(10 GB/s) in the site, before the next.
+  // A step takes 20 + 40 us, and then twice 7·1 us + 7/8·S/(10 GB/s) within the site.
   const std::int64_t bytes = 4 * kElements;
   const std::int64_t in_site = 2 * (7 * kUs + 7 * bytes / 8 * kPsPerByte / 10);
   const Scenario scenario = of_sites(layered(1), "local(steps=50)", "ring");
@@ -239,7 +239,7 @@ TEST_CASE("a pair of sites may be nearer than the others, and slower") {
   const std::int64_t far = period();
   scenario.cluster.slow_links = {{.a = 0, .b = 1, .bandwidth = kBandwidth, .latency_s = 10e-6}};
   const std::int64_t near = period();
-  // Partial sums and means: two messages behind each other in each of the periods.
+  // Each period has two messages in a row, a partial sum and a mean: 40 us less latency each.
   CHECK(far - near == kRuns * 2 * 40 * kUs);
   scenario.cluster.slow_links = {{.a = 0, .b = 1, .bandwidth = kBandwidth / 2}};
   CHECK(period() - far == kRuns * 2 * (4 * kElements / 2) * kPsPerByte);

@@ -10,7 +10,7 @@ using Catch::Matchers::Contains;
 
 constexpr std::int64_t kRank = 4;
 
-/// P of rows · rank numbers, and then Q of columns · rank.
+/// Algorithm with factors P of rows · rank values and Q of columns · rank values.
 casync::Algorithm factors() {
   return {.name = "factors",
           .encoded_bytes = [](std::int64_t elements) { return 4 * elements; },
@@ -27,9 +27,9 @@ models::Model matrices(std::size_t count, std::int64_t rows, std::int64_t column
   return model;
 }
 
-/// Of each stage other terms: encode P costs 3 µs + 1 ns an element; Q, which orthogonalises first,
-/// 2 ns for each element and column + 7 ns for each number of it; the decode 1 ns for each number
-/// and column of both factors.
+/// Costs with different terms per stage. Encoding P takes 3 µs + 1 ns per element. Encoding Q,
+/// which includes orthogonalisation, takes 2 ns per element and column + 7 ns per value. The decode
+/// takes 1 ns per value and column of both factors.
 costs::Profile stage_profile() {
   costs::Profile profile = test_profile();
   costs::CodecCosts& codec = profile.codecs["factors"];
@@ -78,7 +78,8 @@ TEST_CASE("two stages take encode P, its mean, orthogonalise and encode Q, its m
     };
     CHECK(time_of(library, n, network) == codec + reduce(p) + reduce(q));
   }
-  // Of two nodes, one is the server of P, the other of Q: who has P first sends its Q meanwhile.
+  // Of two nodes, one is the server of P and the other of Q. P's server has the mean of P first: it
+  // sends its Q while the other node computes.
   const auto hop = [&](std::int64_t values) { return kOverhead + 4 * values * kPsPerByte; };
   const auto ps = casync::expand(model, stage_plan(model, "ps", 2, 1));
   CHECK(time_of(ps, 2, network) == codec + 2 * hop(p) + hop(q));

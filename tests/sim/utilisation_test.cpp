@@ -9,7 +9,7 @@ namespace {
 
 using casync::kRaw;
 
-/// A scenario and what came of it.
+/// A scenario with its graph and result.
 struct Case {
   Case(models::Model model, const std::string& topology, std::uint32_t nodes, std::int8_t algorithm,
        std::int32_t partitions)
@@ -28,8 +28,8 @@ struct Case {
 };
 
 TEST_CASE("utilisations of a raw pair follow from its two messages") {
-  // ps, gradient 0 served by node 0, 32 elements = 128 B = 128 ns at 1 ns a byte: forward 10 us,
-  // then 5.128 us there and 5.128 us back, merging being free: T = 20.256 us.
+  // ps with node 0 as the server: 32 elements are 128 B, which take 128 ns. Forward takes 10 us,
+  // then 5.128 us there and 5.128 us back; merging is free: T = 20.256 us.
   models::Model model = test_model({32});
   model.forward_s = 10e-6;
   for (const Network network : {Network::kPort, Network::kFair}) {
@@ -53,9 +53,9 @@ TEST_CASE("utilisations of a raw pair follow from its two messages") {
 }
 
 TEST_CASE("a codec stream is as busy as its tasks are long") {
-  // ring of 2, K = 1, starting on node 0: it encodes (3), and decodes the mean (2); node 1 decodes
-  // and adds (4), encodes (3), and decodes its own (2). T = 3 + s + 4 + 3 + s + 2, s = 5.032 us
-  // (32 bytes), node 1's own decode being hidden behind s.
+  // Ring of 2, K = 1, that starts on node 0. Node 0 encodes (3 us), and decodes the mean (2). Node
+  // 1 decodes and adds (4), encodes (3), and decodes its own message (2), which overlaps with s. T
+  // = 3 + s + 4 + 3 + s + 2 with s = 5.032 us (32 bytes).
   Case ring(test_model({32}), "ring", 2, 0, 1);
   const Utilisation use = ring.utilisation();
   const double iteration = 12 + 2 * 5.032;
@@ -66,9 +66,9 @@ TEST_CASE("a codec stream is as busy as its tasks are long") {
 }
 
 TEST_CASE("messages that share an ingress keep their egress busy longer than they use it") {
-  // Raw ps with one partition on 3 nodes: nodes 1 and 2 send 128 B to node 0 at the same time, each
-  // at half speed under fair: both take 2·5.128 us. Then node 0 sends both back, 2·5.128 us again.
-  // T = 4·5.128 us; an outer egress used 1/4 of it and was busy for 1/2.
+  // Raw ps with one partition on 3 nodes. Nodes 1 and 2 send 128 B to node 0 at the same time, each
+  // at half speed by fair sharing: both take 2·5.128 us. Then node 0 sends to both: 2·5.128 us
+  // again. T = 4·5.128 us. Node 1's egress is used for 1/4 of it, and busy for 1/2.
   Case gather(test_model({32}), "ps", 3, kRaw, 1);
   const Utilisation use = gather.utilisation();
   REQUIRE(gather.iteration_us() == Approx(4 * 5.128));
@@ -81,8 +81,8 @@ TEST_CASE("messages that share an ingress keep their egress busy longer than the
 }
 
 TEST_CASE("where both directions share, what they carry together is the limit") {
-  // A raw ring of two with K = 2 sends both ways at once, so at half speed: every direction carries
-  // half of what it could alone, and both together all that they can.
+  // A raw ring of two with K = 2 sends in both directions at once, each at half speed: each
+  // direction is half used, and both together are fully used.
   Case ring(test_model({64}), "ring", 2, kRaw, 2);
   ring.scenario.cluster.link.overhead_s = 0;
   ring.scenario.cluster.link.bandwidth_both_ways = kBandwidth / 2;
@@ -106,8 +106,7 @@ TEST_CASE("ports that carry one message at a time are busy exactly as much as th
 }
 
 TEST_CASE("cores that four encoding nodes share are all in use until the first message leaves") {
-  // One node alone on 2 cores, ring with K = 1: encode (3) then decode (2) on one thread:
-  // 5 core-us in 5 us on 2 cores: 1/2.
+  // One thread encodes (3 us) and decodes (2 us): 5 core-us in 5 us on 2 cores make 1/2.
   Case alone(test_model({32}), "ring", 1, 0, 1);
   alone.scenario.cluster.cores_per_host = 2;
   CHECK(alone.utilisation().hosts.at(0).utilisation == Approx(0.5));
@@ -118,7 +117,7 @@ TEST_CASE("cores that four encoding nodes share are all in use until the first m
 }
 
 TEST_CASE("what codes factors uses cores as what codes slices does") {
-  // Encode (3) then decode (2), as above: 5 core-us in 5 us on 2 cores.
+  // Encode (3 us) and decode (2 us): 5 core-us in 5 us on 2 cores.
   Case alone(test_model({32}), "ring", 1, 0, 1);
   alone.scenario.cluster.cores_per_host = 2;
   alone.scenario.plan.algorithms[0].stages = [](std::span<const std::int64_t>) {
@@ -133,8 +132,8 @@ TEST_CASE("what codes factors uses cores as what codes slices does") {
 }
 
 TEST_CASE("transfers use cores at both ends") {
-  // Raw pair, 10^6 elements = 4 ms a message each way with o = 0, 0.5 core-seconds a second of it:
-  // each of two hosts pays 1/4 of a core throughout.
+  // Raw pair with o = 0: a message of 10^6 elements takes 4 ms each way, and keeps half a core
+  // busy: a quarter of a core on each of the two hosts throughout.
   Case pair(test_model({1'000'000}), "ps", 2, kRaw, 1);
   pair.scenario.cluster.link.overhead_s = 0;
   pair.scenario.cluster.link.core_s_per_byte = 0.5e-9;

@@ -51,7 +51,7 @@ TEST_CASE("what is put into a cache is found by those that open it later") {
     cache.put("a", outcome(5));
     cache.put("b", sensitive);
     cache.put("none", {.possible = false});
-    const Cache other(path);  // while the first is still there
+    const Cache other(path);  // opened while the first one is
     CHECK(other.size() == 3);
   }
   Cache again(path);
@@ -62,7 +62,7 @@ TEST_CASE("what is put into a cache is found by those that open it later") {
   REQUIRE(again.find("none") != nullptr);
   CHECK_FALSE(again.find("none")->possible);
   CHECK(again.find("c") == nullptr);
-  // What is known better counts, whatever journal it is in.
+  // An outcome with a sensitivity replaces one without, whatever journal they are in.
   again.put("a", sensitive);
   CHECK(*Cache(path).find("a") == sensitive);
 }
@@ -96,7 +96,7 @@ TEST_CASE("lines that are cut off or damaged count as not there") {
   }
 }
 
-/// A line of a journal, with its check, which anybody can compute.
+/// A line of a journal, with its checksum. Anybody could write one.
 std::string line(const std::string& said) { return said + ' ' + io::fingerprint(said) + '\n'; }
 
 TEST_CASE("lines that no simulation comes to count as not there") {
@@ -114,8 +114,8 @@ TEST_CASE("lines that no simulation comes to count as not there") {
                                 "1 " + most + " 1 2 3 - - -",
                                 "1 5 1 " + most + " 3 - - -",
                                 "1 5 " + least + " 2 3 - - -",
-                                "1 5 6 2 3 - - -",  // forward is part of the iteration
-                                "1 5 1 6 3 - - -",  // and so is computation
+                                "1 5 6 2 3 - - -",  // forward is longer than the iteration
+                                "1 5 1 6 3 - - -",  // so is computation
                                 "1 0 0 0 3 - - -",
                                 "1 5 1 2 0 - - -",
                                 "1 5 1 2 3 nan 0 0",
@@ -137,7 +137,7 @@ TEST_CASE("lines that no simulation comes to count as not there") {
   journal.close();
   const Cache cache(path);
   CHECK(cache.size() == 2);
-  // Beside them, four lines have no key or no outcome.
+  // The other four lines have no key or no outcome.
   CHECK(cache.incredible() == static_cast<std::size_t>(wrong) + 4);
   REQUIRE(cache.find("good") != nullptr);
   CHECK(*cache.find("good") == outcome(5));
@@ -172,7 +172,7 @@ TEST_CASE("what others could have written is refused with the remedy") {
     REQUIRE(::mkfifo(journal.c_str(), 0600) == 0);
     CHECK_THAT(refusal(), Contains(journal + " is no regular file"));
   }
-  if (::geteuid() != 0) return;  // only root can give it away
+  if (::geteuid() != 0) return;  // only root can give files to other users
   constexpr uid_t kOther = 12345;
   SECTION("another user's folder") {
     REQUIRE(::chown(path.c_str(), kOther, kOther) == 0);
@@ -214,7 +214,7 @@ TEST_CASE("a plan that is not what was kept under its key counts as not there") 
   }
   std::ofstream(file) << whole << "schedule: fsdp\n";
   CHECK(cache.find_plan("a") == std::nullopt);
-  // Under another key, it is another's plan.
+  // A copy under another key counts as the plan of another point.
   std::ofstream(file) << whole;
   fs::copy_file(file, path + "/b.yaml");
   CHECK(cache.find_plan("b") == std::nullopt);
@@ -227,7 +227,7 @@ TEST_CASE("a folder that is none is refused") {
   CHECK_THAT(complaint([&] { Cache cache(file); }), Contains(file));
 }
 
-/// A sweep of made-up machines, with a cache.
+/// A sweep of made-up machines that may use a cache.
 class CachedSweep {
  public:
   CachedSweep() {
@@ -295,7 +295,7 @@ TEST_CASE_METHOD(CachedSweep, "searched plans are kept, and are what they were")
     Cache cache(path);
     CHECK(run(best, {.cache = &cache}).csv == whole);
   }
-  // Without its outcomes.
+  // Remove the outcomes, and keep the plans.
   int plans = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     if (entry.path().extension() == ".yaml")
@@ -327,7 +327,7 @@ TEST_CASE_METHOD(CachedSweep, "a point that is said to be impossible is simulate
     Cache cache(path);
     run(axes, {.cache = &cache});
   }
-  // Only baseline ddp may be: its lines are taken at their word, and the others not.
+  // Only baseline ddp may be impossible. Forged lines are believed for it, and for no other plan.
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     if (entry.path().extension() != ".journal") continue;
     std::string forged;
@@ -376,7 +376,7 @@ TEST_CASE_METHOD(CachedSweep, "a longer axis simulates its new points alone") {
   Cache cache(path);
   const Swept longer = run("nodes: [2, 4, 3]\nplan: [none, all]\n", {.cache = &cache});
   CHECK(longer.size.known == 4);
-  // Of four nodes: none, which is the baseline too, all, and ddp.
+  // With four nodes, these are simulated: `none` (also the baseline), `all` and `ddp`.
   CHECK(longer.size.simulations == 3);
   CHECK(longer.csv == run("nodes: [2, 4, 3]\nplan: [none, all]\n").csv);
 }
@@ -403,7 +403,7 @@ TEST_CASE_METHOD(CachedSweep, "whatever an outcome depends on makes another of i
     CAPTURE(other);
     CHECK(known(other) == 0);
   }
-  // Another content under the same name.
+  // Change the file under the same name.
   folder.file("two.yaml",
               "name: two\nforward: 1ms\ngradients:\n"
               "  - {name: late, elements: 64000, ready: 4ms}\n"
@@ -428,7 +428,7 @@ TEST_CASE_METHOD(CachedSweep, "outcomes without intervals are simulated again fo
   const Swept again = run(axes, {.cache = &cache, .intervals = true});
   CHECK(again.csv == whole.csv);
   CHECK(again.size.known == 4);
-  // And those with them serve sweeps without.
+  // Outcomes with intervals also serve sweeps without.
   CHECK(run(axes, {.cache = &cache}).csv == run(axes).csv);
 }
 

@@ -1,9 +1,10 @@
-// The readers of files that users write or other tools hand on: models, profiles, clusters, plans,
-// specs of sweeps and states of encoders. An error that names the file, or a value.
+// Fuzzes the readers of files that users write or other tools produce: models, profiles, clusters,
+// plans, specs of sweeps and encoder states. Each must read the file, or throw
+// io::InputError or std::invalid_argument.
 //
 //   build/fuzz/tests/sweep/fuzz_files -max_total_time=600 -max_len=16384 CORPUS
 //
-// The first byte of an input says what the rest is.
+// The first byte of an input chooses the kind of file; the rest is its contents.
 
 #include <cstdlib>
 #include <filesystem>
@@ -25,7 +26,7 @@ namespace {
 
 using namespace hipress;
 
-/// Models of one gradient a letter, for plans.
+/// A model for plans, with gradients a, b and c.
 const models::Model& model() {
   static const models::Model made = [] {
     models::Model few;
@@ -71,7 +72,7 @@ void read(unsigned char what, const std::string& path) {
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   if (size < 1) return 0;
   static const tests::TemporaryFolder folder;
-  // A model that is no YAML and a plan of SeCoPa's are texts; their names tell.
+  // Models that are not YAML and plans of SeCoPa are text files. Their names show it.
   const bool text = data[0] % 7 == 3 || (data[0] % 7 == 0 && data[0] >= 128);
   const std::string path = folder.path(text ? "input.txt" : "input.yaml");
   std::ofstream(path, std::ios::binary | std::ios::trunc)
@@ -80,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     read(data[0], path);
   } catch (const io::InputError&) {
   } catch (const std::invalid_argument&) {
-    // How libraries that read no files refuse a name or value that one gave.
+    // Thrown for bad names and values by libraries that read no files.
   }
   return 0;
 }

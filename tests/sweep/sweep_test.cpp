@@ -21,11 +21,11 @@ using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 using tests::complaint;
 
-/// Files and names alone: nothing is planned.
+/// Settings without named plans: nothing is planned.
 const Planning kNoPlans = {.names = {}, .make = {}};
 
-/// A model, a profile of round numbers (1 ns a byte, 10 us a message, codec steps of 100 us) and a
-/// spec.
+/// A folder with a model, a profile with round costs (1 ns per byte, 10 us per message, 100 us per
+/// codec step) and a spec.
 class SweepFixture {
  public:
   SweepFixture() {
@@ -80,8 +80,8 @@ const std::string kSeveral = kBase +
                              "network: [port, fair]\nbandwidth: [1GB/s, 100MB/s]\n";
 
 TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up over none") {
-  // Ring of two, K = 2, bound by 'late', ready at 4 ms: raw, two steps of 10 + 128 + 5 us make
-  // 4.286 ms.
+  // Ring of two nodes, K = 2. Gradient 'late', ready at 4 ms, determines the time: raw, it takes
+  // two steps of 10 + 128 + 5 us, which end at 4.286 ms.
   const std::string text = csv(kBase + "topology: ring\nnodes: 2\nplan: [none, all]\n");
   std::istringstream lines(text);
   std::string header, none, all, end;
@@ -96,7 +96,8 @@ TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up
         "schedule,iteration_s_p10,iteration_s_p90,speedup_over_ddp_p10,speedup_over_ddp_p90,rank,"
         "ratio,steps,fragments,reshard,gpus_per_node,hosts_per_rack,oversubscription,stragglers,"
         "straggler_speed,slow_link,machine,cards");
-  // 3 computing tasks a node, per gradient and partition 5(N−1) = 5 raw, 7(N−1)+2 = 9 compressed.
+  // A node has 3 computing tasks. Per gradient and partition there are 5(N−1) = 5 tasks if it is
+  // raw, and 7(N−1)+2 = 9 if it is compressed.
   CHECK(none ==
         "two.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,1e-05,1,"
         "0.004286,0.003286,0.004,0.000286,1,26,,,ddp,,,,,,,,,,,,,0,0.5,1,,");
@@ -132,7 +133,7 @@ TEST_CASE_METHOD(SweepFixture, "axis schedule gives a step's mean over a period"
   const std::vector<SweepRow> rows = sweep.run(1, {});
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].compute == rows[1].compute);
-  // Once in ten steps something is exposed.
+  // Communication is exposed only in one of ten steps.
   const casync::Picoseconds exposed[] = {rows[0].iteration - rows[0].compute,
                                          rows[1].iteration - rows[1].compute};
   CHECK(exposed[1] > casync::Picoseconds{});
@@ -181,7 +182,7 @@ TEST_CASE_METHOD(SweepFixture,
     scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node;
     CHECK(row.iteration == simulate(scenario, expand(scenario)).iteration);
   }
-  // Half as fast on one host.
+  // The nodes of one host have half the speed.
   CHECK(rows[3].compute > rows[2].compute);
 }
 
@@ -210,15 +211,16 @@ TEST_CASE_METHOD(SweepFixture, "ZeRO++ in a sweep is made for the GPUs of each p
 }
 
 TEST_CASE_METHOD(SweepFixture, "a sweep is folded where nodes are alike, with the same rows") {
-  // One node computes as fast as the others but for the last bit, so its cluster is not folded.
+  // In the second cluster, one node's speed differs in the last bit, so it is not folded.
   folder.file("alike.yaml", "nodes: 4\ncompute_speed: {3: 1}\n");
   folder.file("nearly.yaml", "nodes: 4\ncompute_speed: {3: 1.0000000000000002}\n");
   const SweepSpec read =
       read_sweep(spec(kBase + "topology: [ps, ring]\nnodes: 4\nplan: [none, all]\n"
                               "cluster: [alike.yaml, nearly.yaml]\nnetwork: [port, fair]\n"));
   Sweep sweep(read, {}, kNoPlans);
-  // 2·2 plans, each folded and whole: 'late' has 64000 = 4·32·500 elements, but 'early' 320 is no
-  // multiple of 4·32, so that nothing is folded until it is.
+  // There are 2·2 plans. 'late' has 64000 = 4·32·500 elements, but 'early' has 320, not a
+  // multiple of 4·32. So no graph is folded, and both clusters share the 4 graphs. With 384
+  // elements, each plan has a folded and a whole graph.
   CHECK(sweep.size().graphs == 4);
   folder.file("two.yaml",
               "name: two\nforward: 1ms\ngradients:\n"
@@ -246,8 +248,9 @@ TEST_CASE_METHOD(SweepFixture, "a sweep agrees with the simulation of each of it
   Sweep sweep(read, {}, kNoPlans);
   const std::vector<SweepRow> rows = sweep.run(1, {});
   REQUIRE(rows.size() == 2u * 3 * 2 * 2 * 2 * 2 * 2);
-  // Raw, onebit and fp16 each have 2·3 graphs (topology, nodes) with K = N, the raw ones being the
-  // baselines, and 2·2 with K = 2 (N = 2 has that already); each runs on 2·2 machines.
+  // Raw, onebit and fp16 each have 10 graphs: 2·3 with K = N (by topology and nodes; the raw ones
+  // are the baselines), and 2·2 with K = 2, since N = 2 has that already. Each runs on 2·2
+  // machines.
   CHECK(sweep.size().graphs == 3 * (6 + 4));
   CHECK(sweep.size().simulations == 4 * sweep.size().graphs);
   const SweepRow& last = rows.back();
@@ -296,7 +299,7 @@ TEST_CASE_METHOD(SweepFixture, "progress counts to the number of simulations") {
 
 TEST_CASE_METHOD(SweepFixture, "machines, ranges and clusters change what they name") {
   folder.file("slow.yaml", "compute_speed: {0: 0.5}\nlink: {latency: 1us}\n");
-  // 1 + 3 ms of computing at the spec's speed, and on the slow node at half of it.
+  // Computation takes 1 + 3 ms at the speed of the spec, and twice as long on the slow node.
   const std::string text = csv(kBase +
                                "nodes: 2\nplan: none\ncluster: slow.yaml\n"
                                "compute_speed: {from: 1, to: 4, times: 2}\n");
@@ -310,8 +313,8 @@ TEST_CASE_METHOD(SweepFixture, "machines, ranges and clusters change what they n
 }
 
 TEST_CASE_METHOD(SweepFixture, "synchronisation begins where forward really ends") {
-  // Alone, 1 + 3 ms of computing: at speed 0.5 forward ends after 2 of 8 ms, at 8 after 0.125 of
-  // 0.5.
+  // Computation takes 1 + 3 ms at speed 1. At speed 0.5, forward ends after 2 of 8 ms; at speed 8,
+  // after 0.125 of 0.5 ms.
   const std::string text = csv(kBase + "nodes: 1\nplan: none\ncompute_speed: [0.5, 8]\n");
   CHECK_THAT(text,
              Contains(",0.5,0.008,0.006,0.008,0,1,") && Contains(",8,0.0005,0.000375,0.0005,0,1,"));
@@ -327,7 +330,8 @@ TEST_CASE_METHOD(SweepFixture, "a negative time has its sign in front") {
   CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0,,,ddp,"));
 }
 
-/// `best` is none on links of at least 500 MB/s and all on slower ones, `ddp` all-reduces.
+/// Planning with made-up plans. `best` is `none` on links of at least 500 MB/s, and `all` on slower
+/// ones. `ddp` all-reduces.
 Planning fake_planning(std::atomic<int>* made = nullptr) {
   const auto make = [made](
                         std::string_view name,
@@ -359,10 +363,10 @@ TEST_CASE_METHOD(SweepFixture, "a plan that is made is made for the machines of 
   const SweepSpec read = read_sweep(spec(kPlanned));
   std::atomic<int> made = 0;
   Sweep sweep(read, {}, fake_planning(&made));
-  // best for 2 numbers of nodes and 2 links; ddp does not depend on links.
+  // `best` is made for 2 numbers of nodes on 2 links. `ddp` does not depend on links.
   CHECK(made == 2 * 2 + 2);
   CHECK(sweep.size().planned == 2 * 2 + 2);
-  // What is made decides as none or all does, and shares their graphs.
+  // The made plans decide like `none` or `all`, and share their graphs.
   CHECK(sweep.size().graphs == 2 * 3);
   const std::vector<SweepRow> rows = sweep.run(1, {});
   REQUIRE(rows.size() == 2 * 4 * 2);
@@ -385,8 +389,8 @@ TEST_CASE_METHOD(SweepFixture, "the speed-up over DDP is beside that over none")
     CHECK(*rows[i].speedup_over_ddp == Approx(static_cast<double>(ddp.iteration.count()) /
                                               static_cast<double>(rows[i].iteration.count())));
   }
-  // An all-reduce that was not measured is an ideal ring: 'late' with two nodes, 2 steps of 10 +
-  // 128 + 5 us behind 4 ms, as the raw ring.
+  // An all-reduce that was not measured counts as an ideal ring. With two nodes, 'late' takes 2
+  // steps of 10 + 128 + 5 us after 4 ms, as in the raw ring.
   CHECK(rows[0].speedup_over_ddp == 1.0);
 }
 
@@ -424,7 +428,7 @@ TEST_CASE_METHOD(SweepFixture, "a plan that cannot be made is refused at its lin
   CHECK_THAT(refusal("plan: refused\n"), Contains("spec.yaml:3: plan 'refused': no plan today"));
   CHECK_THAT(refusal("plan: best\npartitions: [plan, 2]\n"),
              Contains("spec.yaml:3: plan 'best'") && Contains("leave out axis partitions"));
-  // Without names for it, nothing is made.
+  // Without a named plan `best`, it counts as a file or a built-in name.
   refuses(kBase + "plan: best\n", 3, "best", "threshold");
 }
 
@@ -523,7 +527,7 @@ TEST_CASE_METHOD(SweepFixture, "a range of points is even in values or in logari
         std::vector<double>{1e9, 2e9, 3e9, 4e9});
   CHECK(values("bandwidth: {from: 1GB/s, to: 10GB/s, points: 3, scale: log}\n", kBandwidth) ==
         std::vector<double>{1e9, 3.16228e9, 1e10});
-  // Whole numbers, each once.
+  // Whole numbers, each only once.
   CHECK(values("nodes: {from: 2, to: 5, points: 6, scale: log}\n", kNodes) ==
         std::vector<double>{2, 3, 4, 5});
 }
@@ -582,7 +586,7 @@ TEST_CASE_METHOD(SweepFixture, "axes of machines are the cluster file that says 
   same("stragglers: 1\n", "compute_speed: {3: 0.5}\n");
   same("stragglers: 2\nstraggler_speed: 0.25\n", "compute_speed: {2: 0.25, 3: 0.25}\n");
   same("slow_link: 0.25\n", "slow_links:\n  - {between: [0, 1], bandwidth: 250MB/s}\n");
-  // A share of whatever the link's bandwidth is.
+  // The factor applies to the bandwidth of the spec, too.
   CHECK(times("slow_link: 0.25\nbandwidth: 100MB/s\n", "nodes: 4\n") ==
         times("bandwidth: 100MB/s\n",
               "nodes: 4\nslow_links:\n  - {between: [0, 1], bandwidth: 25MB/s}\n"));
@@ -625,9 +629,9 @@ TEST_CASE_METHOD(SweepFixture, "cards are an axis, for each machine its own numb
     REQUIRE(all.size() == 3);
     CHECK(all[0] == times(plan + "cards: 1\n").at(0));
     CHECK(all[0] != all[1]);
-    // Half of the 32 cards of 100 Gbit/s: 16 · 12.5 GB/s · 0.9.
+    // 16 of the 32 cards, each of 100 Gbit/s: 16 · 12.5 GB/s · 0.9.
     CHECK(all[1] == times(plan + "bandwidth: 180GB/s\n").at(0));
-    CHECK(all[2] == times(plan).at(0));  // as its data sheet says
+    CHECK(all[2] == times(plan).at(0));  // the data sheet's number
   }
   folder.file("lone.yaml",
               "schema: hipress.machine/1\nname: lone\ngpus: 1\n"
@@ -681,8 +685,8 @@ TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simu
       kBase + "latency: {from: 1us, to: 9999us, step: 1us}\nnodes: {from: 1, to: 101, step: 1}\n",
       0, "101 nodes × 9999 latency make 1.01e+06 points", "shorten an axis");
   refuses(kBase + "nodes: 100000\nplan: none\n", 3, "tasks", "fewer nodes");
-  // A library's all-reduce is one task per node (and a Join), whatever K is: on each of N nodes
-  // three of computation, and two gradients.
+  // A library's all-reduce is one task per node, and a Join, whatever K is. Each of N nodes has
+  // three tasks of computation, and there are two gradients.
   folder.file("unlike.yaml", "nodes: 100000\ncompute_speed: {3: 0.5}\n");
   const SweepSpec read = read_sweep(
       spec(kBase + "nodes: 100000\nplan: none\ntopology: allreduce\ncluster: unlike.yaml\n"));
@@ -713,14 +717,14 @@ TEST_CASE_METHOD(SweepFixture, "a sweep for which there is no room is refused wi
     return bytes_of_graph(tasks) + bytes_of_simulation(tasks);
   };
   needs("nodes: 2\n", 8, alone(two), "one simulation at a time needs about");
-  // Two graphs: the larger one, or both.
+  // One job needs the larger of two graphs, two jobs need both.
   needs("nodes: [2, 3]\n", 1, alone(three), "the largest graph, of point model=two.yaml");
   needs("nodes: [2, 3]\n", 2, alone(two) + alone(three), "give fewer `jobs`, fewer nodes or");
-  // One that two simulations share.
+  // Two simulations share one graph.
   const std::string machines = "nodes: 2\nlatency: [1us, 2us]\n";
   needs(machines, 1, alone(two), "give fewer nodes or partitions");
   needs(machines, 8, alone(two) + bytes_of_simulation(two), "2 simulations at a time need about");
-  // Nothing is simulated in an empty shard.
+  // An empty shard simulates nothing.
   const SweepSpec read = read_sweep(spec(raw));
   CHECK_NOTHROW(Sweep(read, {.index = 1, .count = 200}, kNoPlans).require_room(4, 0));
 }

@@ -33,7 +33,7 @@ using hipress::tests::TemporaryFolder;
 
 namespace {
 
-/// What a stream gets while this lives.
+/// Captures the text that a stream receives during the object's life.
 class Capture {
  public:
   explicit Capture(std::ostream& stream) : stream_(stream), before_(stream.rdbuf(text_.rdbuf())) {}
@@ -233,7 +233,7 @@ TEST_CASE("an option of a count takes whole decimal numbers of its range and not
   CHECK(seed == 0);
   parse("--jobs", "4096");
   CHECK(jobs == 4096);
-  // -4294967295 is 1 in 32 bits; 010 is 8 in octal.
+  // -4294967295 would be 1 in 32 bits, and 010 would be 8 in octal.
   for (const std::string wrong :
        {"0", "4097", "-1", "-4294967295", "4294967297", "99999999999999999999", "1.0", "1e3",
         "0x10", "010", "+1", "many"}) {
@@ -257,7 +257,7 @@ TEST_CASE("what ran out is named with the remedy") {
   CHECK_THAT(fail_with(std::system_error(EMFILE, std::generic_category())).err,
              Catch::Contains("ulimit -n"));
   CHECK(fail_with(no_thread).status == 1);
-  // Others speak for themselves.
+  // Other errors need no explanation.
   CHECK(describe(std::system_error(ENOENT, std::generic_category())) ==
         "No such file or directory");
   CHECK(describe(std::runtime_error("rank 2 died")) == "rank 2 died");

@@ -10,7 +10,7 @@
 namespace hipress::tools {
 namespace {
 
-/// What a command line with these words gives.
+/// Parses a command line with these words.
 costs::MachineOptions parsed(const std::vector<std::string>& words) {
   costs::MachineOptions options;
   CLI::App app;

@@ -1,5 +1,5 @@
-// The all-gather of encoded messages: simulated times against the closed form that docs/sparse.md
-// derives, replays on real threads, and what the planner makes of it.
+// Tests of topology allgather: simulated times equal the formula that docs/sparse.md derives,
+// replays on real threads are verified, and the planner uses it for sparse gradients.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ using Catch::Contains;
 
 namespace {
 
-/// Messages 2 us + bytes / (1 GB/s) and 5 us on the wire; encode 3, decode 2, add 1 ps an element.
+/// Message: 2 us + bytes / (1 GB/s), and latency 5 us. Element: encode 3, decode 2, add 1 ps.
 costs::Profile profile() {
   costs::Profile profile;
   profile.link = {
@@ -111,8 +111,8 @@ TEST_CASE("an all-gather of batched launches and bulk groups is run and verified
 }
 
 TEST_CASE("several GPUs of a node sum their gradients before an all-gather, and share its result") {
-  // G = 4 at 10 GB/s and 1 us a step: 3 us + 3/4 * S/(10 GB/s) each, S = 25600 bytes of fp32.
-  // Codecs work on a GPU's share, a quarter, of messages that are as long as before.
+  // A LocalReduce or LocalBroadcast of S = 25600 bytes over G = 4 GPUs takes 3 us + 3/4 * S/(10
+  // GB/s). Codecs work on a GPU's share, a quarter. Messages are as long as with one GPU.
   const std::int64_t elements = 6400, local = 3'000'000 + 3 * 25600 * 100 / 4;
   casync::Plan plan = plan_of(3, 1);
   plan.gpus_per_node = 4;
@@ -181,7 +181,7 @@ TEST_CASE("at 1 % an all-gather is five times as fast as a ring in half precisio
   };
   const planner::Problem sparse = problem("allgather", "dgc(rho=0.01)");
   const double sparse_s = planned_s(sparse);
-  // 7 messages of 8 bytes an entry of 1 % are 0.56 bytes an element; 2 * 7/8 * 2 are 3.5.
+  // Bytes per element: 7 messages * 8 bytes * 1 % = 0.56. A ring in fp16: 2 * 7/8 * 2 = 3.5.
   CHECK(sparse_s < planned_s(problem("ring", "fp16")) / 5);
   const planner::Problem best = problem("best", "dgc(rho=0.01)");
   CHECK(planned_s(best) <= sparse_s);
@@ -207,8 +207,8 @@ TEST_CASE("a plan goes dense from the density on at which both ways take as long
   planner::TimedPlan plan = {.plan = plan_of(8, 8)};
   plan.plan.algorithms[0].name = "dgc(rho=0.01)";
   plan.plan.decisions = {{0, 8}};
-  // What travels takes as long at 7 * 8 rho n = 2 * 7/8 * 4 n, or 2 n with fp16, but for a
-  // message's own time.
+  // Both ways send equally many bytes if 7 * 8 rho n = 2 * 7/8 * 4 n (2 * 7/8 * 2 n in fp16), so
+  // rho = 1/8 (1/16). Times also include the overhead per message.
   const auto dense_of = [&] {
     const auto found = planner::break_even_density(problem, plan);
     REQUIRE(found.has_value());
@@ -224,14 +224,14 @@ TEST_CASE("a plan goes dense from the density on at which both ways take as long
   REQUIRE(half.has_value());
   CHECK(half->algorithm == "fp16");
   CHECK(half->above == Approx(1.0 / 16).epsilon(0.02));
-  // An entry of 3.07 bytes at 1 % has more for its index where entries are few.
+  // A packed entry has 3.07 bytes at 1 %, and fewer if entries are denser: indices are shorter.
   plan.plan.algorithms[0].name = "dgc(rho=0.01,packing=2)";
   const auto packed = dense_of();
   REQUIRE(packed.has_value());
   CHECK(packed->above > 2 * half->above);
 
   plan.plan.decisions = {{casync::kRaw, 8}};
-  CHECK_FALSE(planner::break_even_density(problem, plan).has_value());  // nothing is sparse
+  CHECK_FALSE(planner::break_even_density(problem, plan).has_value());  // no gradient is sparse
   plan.plan.decisions = {{0, 8}};
   plan.plan.topology = "ps";
   CHECK_FALSE(planner::break_even_density(problem, plan).has_value());

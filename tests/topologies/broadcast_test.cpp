@@ -1,5 +1,5 @@
-// Broadcasts: simulated times against the closed forms that docs/broadcast.md derives, and replays
-// on real threads.
+// Tests of broadcasts: simulated times equal the formulas that docs/broadcast.md derives, and
+// replays on real threads are verified.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -24,8 +24,8 @@ namespace {
 
 const std::vector<std::string> kTopologies = {"chain", "binomial", "scatter_allgather"};
 
-/// What a chunk takes, in picoseconds: messages 2 us + bytes / (1 GB/s), half as many bytes
-/// encoded; codecs as given, per element.
+/// Costs of a chunk. Its message takes 2 us + bytes / (1 GB/s), with half of the bytes if encoded.
+/// The codec takes the given times.
 struct Costs {
   std::int64_t encode_ps_per_element = 0, decode_ps_per_element = 0;
 
@@ -63,7 +63,7 @@ std::int64_t simulated_ps(const casync::Plan& plan, std::int64_t elements, const
       .iteration.count();
 }
 
-/// t_s of a raw chunk.
+/// Time t_s in ps to send a raw chunk.
 std::int64_t raw_ps(std::int64_t elements) { return 2'000'000 + 4 * elements * 1000; }
 
 replay::ReplayResult run(const runtime::Case& made) {
@@ -87,9 +87,9 @@ TEST_CASE("a raw chain of c chunks takes (N-2+c)(a + S/(cB))") {
 }
 
 TEST_CASE("a compressed chain takes t_e + (N-1) t_s + t_d + (c-1) max(t_e, t_s, t_d)") {
-  // Of 1024 elements, 2048 bytes: t_s = 2 + 2.048 us.
+  // A chunk has 1024 elements, or 2048 bytes encoded: t_s = 2 + 2.048 us.
   const std::int64_t chunk = 1024, t_s = 4'048'000;
-  // Each of the three stages is the slowest in turn: 1.024, 6.144 and 3.072 us for a codec.
+  // Sending, encoding and decoding are the slowest stage in turn.
   const Costs costs = GENERATE(Costs{1000, 3000}, Costs{6000, 1000}, Costs{1000, 6000});
   const std::int64_t t_e = costs.encode_ps_per_element * chunk;
   const std::int64_t t_d = costs.decode_ps_per_element * chunk;
@@ -110,7 +110,7 @@ TEST_CASE("a binomial tree takes ceil(log2 N) messages") {
     CAPTURE(nodes);
     CHECK(simulated_ps(plan_of("binomial", nodes, 1, false), elements, {}) ==
           rounds * raw_ps(elements));
-    // Compressed, the bytes are halved, and one encode and one decode are added.
+    // Compression halves the bytes, and adds one encode and one decode.
     const std::int64_t t_s = 2'000'000 + 2 * elements * 1000;
     CHECK(simulated_ps(plan_of("binomial", nodes, 1, true), elements, {1000, 2000}) ==
           (nodes > 1 ? rounds * t_s + 3000 * elements : 0));
@@ -121,10 +121,10 @@ TEST_CASE("scatter and all-gather take 2(N-1)(a + S/(NB))") {
   const std::int64_t piece = 640;
   for (const int nodes : {2, 3, 4, 5, 8, 16}) {
     CAPTURE(nodes);
-    // N = 2: the root's own piece goes to the other node, as does the other's: two messages.
+    // With N = 2, the root sends the other node both pieces: two messages.
     CHECK(simulated_ps(plan_of("scatter_allgather", nodes, nodes, false), nodes * piece, {}) ==
           2 * (nodes - 1) * raw_ps(piece));
-    // As fast codecs as messages: one encode before the first message, one decode behind the last.
+    // Codecs are faster than messages, so only the first encode and the last decode add time.
     const std::int64_t t_s = 2'000'000 + 2 * piece * 1000;
     CHECK(simulated_ps(plan_of("scatter_allgather", nodes, nodes, true), nodes * piece,
                        {1000, 2000}) == 2 * (nodes - 1) * t_s + 3000 * piece);
@@ -181,7 +181,7 @@ TEST_CASE("no broadcast is faster than its row says it is at the least") {
               simulated_ps(plan_of(name, nodes, chunks, compressed), elements, costs, network);
           CHECK(least > 0);
           CHECK(least <= static_cast<double>(simulated) + 0.5);
-          // The chain's is what it takes, shorter last chunk and all.
+          // The bound of a chain is exact, even with a shorter last chunk.
           if (name == "chain") CHECK(std::llround(least) == simulated);
         }
       }
@@ -190,7 +190,7 @@ TEST_CASE("no broadcast is faster than its row says it is at the least") {
 }
 
 TEST_CASE("with several GPUs per node the root scatters, and every node gathers") {
-  // G = 4 at 10 GB/s and 1 us a step: 3 us + 3/4 · S/(10 GB/s) each, S = 25600 bytes.
+  // Scatter and gather of S = 25600 bytes over G = 4 GPUs take 3 us + 3/4 · S/(10 GB/s) each.
   const std::int64_t elements = 6400, local = 3'000'000 + 3 * 25600 * 100 / 4;
   casync::Plan plan = plan_of("chain", 3, 4, false, 1);
   plan.gpus_per_node = 4;
@@ -225,7 +225,7 @@ TEST_CASE("what a codec spoils on the way does not pass for a broadcast") {
   made.plan =
       runtime::make_plan(made.model, "chain", 3, 1, std::make_shared<runtime::WrongCodec>(17));
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
-  // All receivers have the same bits, but beyond what a cast to fp16 rounds.
+  // All receivers get the same bits, but with larger errors than those of a cast to fp16.
   CHECK_THROWS_WITH(run(made),
                     Contains("gradient 'g0', element 17") && Contains("node 0 broadcasts"));
 }

@@ -1,5 +1,5 @@
-// Two topologies that the project does not know, registered from here: nothing else is changed for
-// them to be simulated, run and verified, and what they leave out is refused, never guessed.
+// Tests that two topologies that are defined and registered here are simulated, run and verified
+// without changes elsewhere, and that requests which need their missing fields are refused.
 #include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
@@ -28,8 +28,8 @@ namespace {
 
 // ------------------------------------------------------------------ the mean, by a binomial tree
 
-/// In round d = 1, 2, 4 …, node i + d sends its sum to i, for every i that 2d divides; the mean
-/// goes back the same way.
+/// Averages by a tree. In round d = 1, 2, 4 …, node i + d sends its sum to node i, for every
+/// multiple i of 2d. The mean goes back the same way.
 void expand_tree(casync::GraphBuilder& builder, const casync::UnitWork& work) {
   const std::uint32_t nodes = builder.nodes();
   for (std::int32_t k = 0; k < work.partitions; ++k) {
@@ -112,7 +112,7 @@ struct Registered {
   casync::TopologyRegistration tree{kTree}, linear{kLinear};
 };
 
-// 1 us + bytes / (1 GB/s) a message, and nothing else.
+// Costs of 1 us + bytes / (1 GB/s) per message; all other tasks are free.
 costs::Profile simple_profile() {
   costs::Profile profile;
   profile.link = {.overhead_s = 1e-6, .bandwidth = 1e9, .bandwidth_both_ways = 1e9};
@@ -152,11 +152,11 @@ TEST_CASE("topologies are known while they are registered") {
 
 TEST_CASE("a tree of one's own is simulated in the time that it takes") {
   const Registered registered;
-  // 128 elements are 512 bytes, a message takes m = 1.512 us. N = 4: nodes 1 and 3 send at once,
-  // then 2: 2m. Back, node 0 sends to 1 and then to 2, since smaller offsets go first, and 2 to 3:
-  // 3m.
+  // 128 elements are 512 bytes, so a message takes m = 1.512 us. With N = 4, nodes 1 and 3 send at
+  // once, then node 2: 2m. On the way back, node 0 sends to 1 and then to 2, since smaller offsets
+  // go first, and node 2 to 3: 3m.
   CHECK(simulated_ps(runtime::make_case("tree", 4, 1, "raw", {128})) == 5 * 1512000);
-  // N = 3: 1 to 0, 2 to 0; 0 to 2, 0 to 1: all through node 0's ports.
+  // With N = 3, all four messages use node 0's ports: from 1, from 2, to 1, to 2.
   CHECK(simulated_ps(runtime::make_case("tree", 3, 1, "raw", {128})) == 4 * 1512000);
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("plans of a topology of one's own are searched by exact simulations, w
   CHECK(planner::topology_without_bound(choices) == &kTree);
   CHECK_THROWS_AS(planner::lower_bound(model, machines, choices), io::InputError);
 
-  // SeCoPa has no formulas for it, and every other baseline of gradients alone is there.
+  // SeCoPa has no formulas for the tree; baselines that need none have times.
   problem.topology = "tree";
   problem.algorithms = {"onebit"};
   const costs::Profile measured = costs::read_profile("v100-100g");
@@ -245,7 +245,7 @@ TEST_CASE("plans of a topology of one's own are searched by exact simulations, w
   const planner::SearchResult compressed = planner::find_search("timeline").search(problem);
   CHECK(compressed.plan.topology == "tree");
 
-  // A broadcast is no way to average.
+  // Broadcasts do not average, so they are left out.
   problem.topology = "best";
   CHECK(planner::topologies_of(problem) == std::vector<std::string>{"ps", "ring", "tree"});
 }

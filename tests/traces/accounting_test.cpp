@@ -1,5 +1,5 @@
-// Sums that must agree between traces and models, for jobs of every kind. A made-up job runs in
-// many ways; its times and bytes are worked out here.
+// Tests that traces and models have the same sums, for jobs of every kind. A made-up job runs in
+// many ways, and comments derive its times and bytes.
 
 #include "traces/accounting.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-/// A collective besides those of gradients. Each takes 3 ms, which nothing hides.
+/// A collective that carries no gradients. It takes 3 ms, all of them exposed.
 struct Sent {
   std::string name;
   std::int64_t elements = 0;
@@ -33,18 +33,18 @@ struct Sent {
   std::string dtype = "Float";
 };
 
-/// A job of three gradients, 1000 x 40, 64 and 300 elements: forward takes 10 ms on the GPU, each
-/// gradient 10 more and its all-reduce 8, of which the last is exposed; then come the optimizer and
-/// nothing until the next step.
+/// A job with three gradients, of 1000 x 40, 64 and 300 elements. On the GPU, forward takes 10 ms,
+/// each gradient 10 ms, and its all-reduce 8 ms, of which only the last is exposed. The optimizer
+/// follows, and a pause until the next step.
 struct Job {
-  int windows = 4, micro_steps = 1;  ///< micro-steps of a step
+  int windows = 4, micro_steps = 1;  ///< micro-steps per step
   bool window_per_micro_step = false, steps_in_next_window = false;
-  int first_micro_step = 0;  ///< the first in the trace
+  int first_micro_step = 0;  ///< micro-step that begins the trace
   double optimizer_us = 20000, pause_us = 0;
   std::vector<std::vector<std::int64_t>> shapes = {{1000, 40}, {64}, {300}};
   bool has_shapes = true, has_world_size = true, has_optimizer_name = true;
   std::string gradient_dtype = "float", sent_dtype = "Float", by = "allreduce";
-  std::vector<std::int64_t> sent = {};  ///< elements of all-reduces; none: those of the gradients
+  std::vector<std::int64_t> sent = {};  ///< elements of all-reduces; none: as the gradients
   std::vector<int> ranks = {8, 8, 8};
   std::vector<Sent> in_forward = {}, in_backward = {}, behind = {};
   bool synchronises = true, steps_every_window = false, has_product = false;
@@ -84,7 +84,7 @@ class Writer : public TraceEvents {
             {"dtype", one.dtype}});
   }
 
-  /// Computation waits for these.
+  /// Sends collectives for which computation waits.
   void send_all(const std::vector<Sent>& all, int thread) {
     for (const Sent& one : all) {
       send(one, thread, 3000);
@@ -140,7 +140,7 @@ class Writer : public TraceEvents {
 
 Read read(const Job& job) { return read_text(Writer(job).text()); }
 
-/// Forward, backward, the optimizer and exposed communication are the step that was traced.
+/// Requires that forward, backward, optimizer and exposed communication add up to the traced step.
 void check_step(const Read& read) {
   const models::Model& model = read.model();
   const double made_s = models::before_backward_s(model) + models::backward_s(model) +
@@ -156,7 +156,7 @@ TEST_CASE("what a step does beside forward, backward and averaging is the model'
       CAPTURE(optimizer_us, pause_us);
       const Read got = read({.optimizer_us = optimizer_us, .pause_us = pause_us});
       CHECK(got.model().optimizer_s * 1e6 == Approx(optimizer_us + pause_us).epsilon(0.01));
-      // 10 ms forward, 3 times 10 backward, of the last all-reduce 8.
+      // 10 ms for forward, 3 times 10 ms for backward, and 8 ms for the last all-reduce.
       CHECK(got.traced().step_s * 1e6 == Approx(48000 + optimizer_us + pause_us).epsilon(0.001));
       CHECK(got.traced().exposed_communication_s * 1e3 == Approx(8));
       check_step(got);
@@ -180,7 +180,7 @@ TEST_CASE("windows of micro-batches are one step") {
           CHECK(models::total_elements(got.model()) == kElements);
           REQUIRE(got.trace.steps.size() == 3);
           CHECK(got.trace.steps[0].name == fmt::format("ProfilerStep#5-{}", 4 + micro_steps));
-          // Every micro-step takes 40 ms.
+          // A micro-step takes 40 ms; the optimizer and the last all-reduce take 28 ms.
           CHECK(got.traced().step_s * 1e3 == Approx(40 * micro_steps + 28).epsilon(0.01));
           CHECK(got.traced().exposed_communication_s * 1e3 == Approx(8).epsilon(0.01));
           CHECK_THAT(got.said,
@@ -194,7 +194,7 @@ TEST_CASE("windows of micro-batches are one step") {
 }
 
 TEST_CASE("a trace may begin and end in the middle of an accumulation") {
-  // Windows 0 and 1 are the end of a step of 3, 8 and 9 the beginning of another.
+  // A step has 3 windows. Windows 0 and 1 end one step, and windows 8 and 9 begin another.
   const Read got =
       read({.windows = 10, .micro_steps = 3, .window_per_micro_step = true, .first_micro_step = 1});
   CHECK(got.model().micro_steps == 3);
@@ -205,7 +205,7 @@ TEST_CASE("a trace may begin and end in the middle of an accumulation") {
 }
 
 TEST_CASE("without a whole step among windows of micro-batches there is no model") {
-  // The first window ends a step, and the next three begin another.
+  // The first window ends a step. The other three begin the next one.
   CHECK_THROWS_WITH(
       read({.windows = 4, .micro_steps = 4, .window_per_micro_step = true, .first_micro_step = 3}),
       Contains("profiler.step() is called in every micro-batch") &&
@@ -255,7 +255,7 @@ TEST_CASE("a type that gradients are narrowed to is said, with bytes") {
   }
   const Read same = read({});
   CHECK_THAT(same.said, !Contains("already sends"));
-  // Without shapes, a bucket's type is all that is told.
+  // Without shapes, the trace only tells the buckets' type.
   const Read untold = read({.has_shapes = false, .sent_dtype = "Half"});
   CHECK(untold.imported.account.sent_dtype == "float16");
   CHECK(untold.imported.account.steps.back().sent_bytes == 2 * kElements);
@@ -297,7 +297,7 @@ TEST_CASE("collectives have as many bytes as their type") {
 }
 
 TEST_CASE("collectives on a CPU have the types and sizes of their calls") {
-  // gloo's range tells the type of a list of tensors, and the call of two tensors what comes out.
+  // gloo's range has the type of a list of tensors; the call of two tensors has the output's size.
   struct Row {
     std::string call, range, type;
     json shapes;
@@ -338,7 +338,7 @@ TEST_CASE("collectives on a CPU have the types and sizes of their calls") {
 
 enum class Form { kRange, kParameters, kShapes, kOperator };
 
-/// Moves what kernels say of their collectives to calls around their launches.
+/// Moves the descriptions of collectives from their kernels to calls around the launches.
 json described_by_calls(json events, Form form) {
   const json kernels = events;
   for (json& kernel : events) {
@@ -394,9 +394,9 @@ TEST_CASE("sizes of collectives are those of the calls that launch them") {
     CHECK(got.imported.other.bytes == 4 * 5000);
     CHECK(got.trace.steps.back().collective_elements() == kElements);
     CHECK(got.model().gradients.size() == 3);
-    // 3 ms that nothing hides, in each of the 4 steps.
+    // In each of the 4 steps, 3 ms are exposed.
     CHECK_THAT(got.said, Contains("3ms is exposed in the median of 4 steps"));
-    // A bucket that lacks 50 of the 300 elements of a gradient is no whole number of gradients.
+    // A bucket without 50 of a gradient's 300 elements does not hold whole gradients.
     Job differs = job;
     differs.sent = {40000, 64, 250};
     CHECK_THROWS_WITH(read_text(text_of(described_by_calls(Writer(differs).events(), form), 8)),
@@ -417,7 +417,7 @@ TEST_CASE("a call describes one launch, and collectives without sizes have no by
     events.push_back(event("kernel", "ncclKernel_Broadcast(x)", 9e5, 1, 20, launch["args"]));
   }
   for (json& one : events) {
-    // Behind the kernel that the first launch runs.
+    // The kernel starts after the one of the first launch.
     if (one["name"] == "ncclKernel_Broadcast(x)") one["ts"] = 2e6;
   }
   const Read got = read_text(text_of(events, 8));
@@ -466,14 +466,14 @@ TEST_CASE("only the groups of gradients count in ranks and in what can be gained
     check_step(got);
   }
   CHECK(read(plain).traced().other_communication_s == 0);
-  // Groups of other collectives say nothing of the job's ranks.
+  // Groups of other collectives do not show the number of ranks.
   Job silent = jobs.front();
   silent.has_world_size = false;
   CHECK(read(silent).trace.world_size == 2);
 }
 
 TEST_CASE("a map of the parameters that were used is no gradient") {
-  // DDP sends it from the last AccumulateGrad, as whole numbers.
+  // DDP sends the map as integers, from the last AccumulateGrad.
   json events = Writer({.has_shapes = true}).events();
   const json before = events;
   int correlation = 5000;
@@ -509,25 +509,26 @@ TEST_CASE("gradients that travel otherwise than by all-reduce are no model") {
     CHECK_THROWS_WITH(read({.by = name}),
                       Contains("travel by") && Contains(name) && Contains("ZeRO-1 and -2"));
   }
-  // All-reduces after backward, as of 1-bit optimizers and ZeRO without hooks.
+  // These are collectives after backward, as in 1-bit optimizers and in ZeRO without hooks.
   for (const char* name : {"all_to_all", "reduce", "_allgather_base"}) {
     CAPTURE(name);
     CHECK_THROWS_WITH(read({.behind = {{name, kElements}}, .synchronises = false}),
                       Contains("averaged in another way") && Contains(name));
   }
-  // All-reduces after backward with as many elements as the gradients carry them. A norm does not.
+  // All-reduces after backward carry the gradients if they have as many elements. A norm does not.
   const Read late =
       read({.behind = {{"allreduce", kElements}, {"allreduce", 1}}, .synchronises = false});
   CHECK_THAT(late.said, Contains("started elsewhere, and 2 of them carry the gradients"));
   CHECK(late.traced().exposed_communication_s * 1e3 == Approx(6).margin(0.02));
   check_step(late);
-  // All-reduces of activations alone carry no gradients, so nothing can be gained.
+  // All-reduces of activations carry no gradients, so compression cannot gain anything.
   const Read alone = read({.in_forward = {{"allreduce", kElements}}, .synchronises = false});
   CHECK(alone.traced().exposed_communication_s == 0);
 }
 
 TEST_CASE("factors of low rank are named as what all-reduces carry") {
-  // Rank 4: 64 + 300 elements as they are, 4 * (1000 + 40) = 4160 of P and Q together, 4000 of P.
+  // With rank 4, 64 + 300 elements are sent uncompressed. P and Q together have 4 * (1000 + 40) =
+  // 4160 elements, and P alone has 4000.
   CHECK_THROWS_WITH(read({.sent = {4160, 64, 300}}), Contains("PowerSGD of rank 4"));
   CHECK_THROWS_WITH(read({.sent = {4000, 64, 300}}), Contains("PowerSGD of rank 4"));
   CHECK_THROWS_WITH(read({.sent = {123, 64, 300}}),
@@ -539,7 +540,7 @@ TEST_CASE("factors of low rank are named as what all-reduces carry") {
 }
 
 TEST_CASE("models that are trained in turn are no model") {
-  // Two jobs with different gradients in one window.
+  // One window has the events of two jobs with different gradients.
   json events = Writer({.windows = 1}).events();
   json other = Writer({.windows = 1, .shapes = {{7, 3}, {9}}, .ranks = {8, 8}}).events();
   double end = 0;
@@ -594,7 +595,7 @@ TEST_CASE("recorded jobs of PyTorch over gloo are what they are") {
     return read(
         read_trace(fmt::format("{}/tests/data/traces/wild/{}.json.gz", HIPRESS_SOURCE_DIR, name)));
   };
-  // Linear layers 64 to 128 and 128 to 10: 8192 + 128 + 1280 + 10 elements.
+  // The model's linear layers, 64 to 128 and 128 to 10, have 8192 + 128 + 1280 + 10 elements.
   const Read windows = imported("windows_gloo");
   CHECK(windows.imported.averages.count == 1);
   CHECK(windows.imported.averages.bytes == 4 * 9610);
@@ -602,7 +603,7 @@ TEST_CASE("recorded jobs of PyTorch over gloo are what they are") {
   CHECK(windows.model().micro_steps == 3);
   REQUIRE(windows.trace.steps.size() == 2);
   CHECK(windows.trace.steps[1].name == "ProfilerStep#9-11");
-  // A step is 3 times forward and backward, waiting for gloo, and the rest.
+  // A step consists of 3 forward and backward passes, of waiting for gloo, and of the rest.
   std::vector<double> steps_s, exposed_s;
   for (const TracedStep& step : windows.trace.steps) {
     steps_s.push_back(step.length_s.value());
@@ -617,7 +618,7 @@ TEST_CASE("recorded jobs of PyTorch over gloo are what they are") {
   CHECK(half.model().gradients.front().dtype == models::Dtype::kFloat32);
   CHECK_THROWS_WITH(imported("in_turn_gloo"),
                     Contains("4, 4 and 8 gradients") && Contains("trained in turn"));
-  // The biases, 138 elements, are what PowerSGD leaves as they are; its factors are not traced.
+  // PowerSGD sends the biases, 138 elements, uncompressed. The trace lacks its factors.
   CHECK_THROWS_WITH(imported("powersgd_gloo"), Contains("carry them 138") && Contains("PowerSGD"));
 }
 

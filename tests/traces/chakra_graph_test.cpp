@@ -1,4 +1,4 @@
-// Graphs as Chakra traces and back: the same tasks, and the same picoseconds.
+// Tests that graphs survive their export as Chakra traces: the same tasks and the same picoseconds.
 
 #include "traces/chakra_graph.hpp"
 
@@ -27,7 +27,6 @@ using planner::ToolRun;
 using planner::Workplace;
 using sim::RandomScenario;
 
-/// The export of a simulated scenario.
 ChakraGraph exported(const RandomScenario& scenario, const sim::Result& result) {
   ChakraGraph what;
   what.graph = scenario.graph();
@@ -101,7 +100,7 @@ TEST_CASE("hipress-sim exports one trace a rank, and simulates them as before", 
   CAPTURE(first.err);
   REQUIRE(first.status == 0);
   const json before = json::parse(first.out);
-  // The machines are the command line's, the rest is in the files.
+  // The command line gives the machines; the files have the rest.
   std::string machines;
   for (const char* option : {"--profile a100-25g", "--gpus-per-node 2 --gpu-bandwidth 50GB/s"}) {
     if (how.find(option) != std::string::npos) machines += std::string(" ") + option;
@@ -175,8 +174,8 @@ TEST_CASE("exports that are damaged, incomplete or mixed are refused", "[tool]")
     refused("another rank's file");
   }
   SECTION("without its last task") {
-    // Each message has its length before it, of one or two bytes; the last begins where all
-    // lengths before it end.
+    // A length of one or two bytes precedes each message. The last message begins where all lengths
+    // before it end.
     const std::string whole = place.read("graph/hipress.2.et");
     std::size_t at = 0, last = 0;
     while (at < whole.size()) {

@@ -22,7 +22,7 @@ std::string text(const casync::TaskGraph& graph, const std::vector<std::string>&
   return out.str();
 }
 
-/// What the trace says that it is of.
+/// Model and plan that a trace names.
 json subject_in(const casync::TaskGraph& graph, const Timeline& timeline,
                 const TraceSubject& subject) {
   std::ostringstream out;
@@ -34,7 +34,7 @@ json events(const casync::TaskGraph& graph, const std::vector<const Timeline*>& 
   return json::parse(text(graph, {"fc6.weight"}, timelines)).at("traceEvents");
 }
 
-/// The events of one phase, in the order written.
+/// Events of one phase, in the order of the file.
 std::vector<json> of_phase(const json& events, const std::string& phase) {
   std::vector<json> found;
   for (const json& event : events) {
@@ -43,7 +43,7 @@ std::vector<json> of_phase(const json& events, const std::string& phase) {
   return found;
 }
 
-/// pid -> process name, or (pid, tid) -> thread name.
+/// Names by (pid, tid): of processes, or of threads.
 std::map<std::pair<int, int>, std::string> names(const json& events, const std::string& what) {
   std::map<std::pair<int, int>, std::string> found;
   for (const json& event : of_phase(events, "M")) {
@@ -71,15 +71,15 @@ TEST_CASE("messages of shards are in the lanes of gathers and of reductions") {
   for (const json& event : of_phase(events, "X")) {
     if (event.at("cat") == "Send") ++sends[lanes.at({event.at("pid"), event.at("tid")})];
   }
-  // Of both nodes, for two layers twice and once.
+  // Two layers are gathered twice and reduced once, on both nodes.
   CHECK(sends == std::map<std::string, int>{{"gather", 8}, {"reduce", 4}});
 }
 
 TEST_CASE("a trace is this text") {
   const Timeline predicted = predicted_one_message();
-  // Lanes: compute from tid 0, codec from 2^20, egress from 2^21, ingress from 3 * 2^20. Forward
-  // has no length and is left out; Recv has none either, but ends the arrow whose id is its task
-  // id, 4.
+  // Lanes begin at these thread IDs: compute 0, codec 2^20, egress 2^21, ingress 3 * 2^20. Forward
+  // takes no time and is left out. Recv takes none either, but the arrow ends there; the arrow's ID
+  // is Recv's task ID, 4.
   const std::string expected = R"({"displayTimeUnit":"ms","traceEvents":[
 {"ph":"M","name":"process_name","pid":1,"args":{"name":"predicted node 0"}},
 {"ph":"M","name":"process_sort_index","pid":1,"args":{"sort_index":1}},
@@ -117,7 +117,7 @@ TEST_CASE("two timelines lie side by side, node by node") {
                                                    {{2, 0}, "measured node 0"},
                                                    {{3, 0}, "predicted node 1"},
                                                    {{4, 0}, "measured node 1"}});
-  // Encode takes 0.5 us when predicted and 1 us when measured.
+  // Encode takes 0.5 us in the prediction, and 1 us in the measurement.
   std::map<int, double> encode_us;
   for (const json& slice : of_phase(trace, "X")) {
     if (slice.at("cat") == "Encode") encode_us[slice.at("pid")] = slice.at("dur");
@@ -138,14 +138,14 @@ TEST_CASE("every message is an arrow of its own, within its timeline") {
   for (std::size_t i = 0; i < 2; ++i) {
     CHECK(starts[i].at("id") == ends[i].at("id"));
     ids.insert(starts[i].at("id").get<std::uint64_t>());
-    // Processes 1 and 3 are predicted, 2 and 4 measured; from node 0 to node 1 is two further.
+    // Processes 1 and 3 are predicted, 2 and 4 measured. So node 1's number is node 0's plus two.
     CHECK(ends[i].at("pid").get<int>() - starts[i].at("pid").get<int>() == 2);
   }
   CHECK(ids.size() == 2);
 }
 
 TEST_CASE("messages that share a port get lanes of their own, and lanes are used again") {
-  // Node 0 sends three messages: the first two at once, the third when the first is through.
+  // Node 0 sends three messages: two concurrently, and the third after the first has ended.
   casync::GraphBuilder builder(3);
   for (const std::uint32_t peer_offset : {1U, 2U, 1U}) {
     casync::Task send;
@@ -209,7 +209,7 @@ TEST_CASE("what does not belong to the graph is refused before anything is writt
 }
 
 TEST_CASE("the same input gives the same bytes, whatever the order of ties") {
-  // A thousand messages that all run at the same time: order and lanes come from task ids alone.
+  // All of the thousand messages run at the same time, so only task IDs determine order and lanes.
   casync::GraphBuilder builder(2);
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   for (std::uint32_t i = 0; i < 1000; ++i) {

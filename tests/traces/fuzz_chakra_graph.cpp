@@ -1,4 +1,5 @@
-// The reader of exported graphs, on one file and on two: an error, or a graph that can run.
+// Fuzzes the reader of exported graphs, with one file and with two. It must throw an error, or
+// return a graph that can run.
 //
 //   build/fuzz/tests/traces/fuzz_chakra_graph -max_total_time=600 -max_len=8192 CORPUS
 
@@ -15,7 +16,7 @@
 
 namespace {
 
-/// The folder of this process that the files are in, gone at its end.
+/// Folder for the files of this process, which removes it at its end.
 class Folder {
  public:
   Folder()
@@ -37,7 +38,7 @@ class Folder {
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   static const Folder folder;
   if (size < 2) return 0;
-  // Where the first file ends.
+  // End of the first file.
   const std::size_t cut = (std::size_t{data[0]} << 8 | data[1]) % (size - 1);
   const auto write = [&](std::uint32_t rank, std::size_t begin, std::size_t end) {
     std::ofstream(hipress::traces::chakra_file(folder.name(), rank), std::ios::binary)

@@ -1,5 +1,5 @@
-// The readers of training jobs' traces: an error or a trace, the same whether the bytes come at
-// once or in pieces; and a model of it is one that can be written.
+// Fuzzes the readers of traces of training jobs. They must throw an error or return a trace, and do
+// the same whether the bytes come at once or in pieces. A model of the trace must be writable.
 //
 //   build/fuzz/tests/traces/fuzz_trace -max_total_time=600 -max_len=65536 CORPUS
 

@@ -1,4 +1,4 @@
-// What traces of training jobs tell: real ones, and small ones whose numbers are worked out here.
+// Tests of imports of training jobs' traces: real ones, and small ones with derived numbers.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ using planner::ToolRun;
 using planner::Workplace;
 
 const std::string kResnet = "resnet50_ddp_2xa100.kineto.json.gz";
-constexpr std::int64_t kResnetElements = 25'557'032;  // of its parameters, as published
+constexpr std::int64_t kResnetElements = 25'557'032;  // parameters, as published
 
 std::string data_path(const std::string& name) {
   return std::string(HIPRESS_SOURCE_DIR "/tests/data/traces/") + name;
@@ -68,9 +68,9 @@ json all_reduce(double start_us, double length_us, int correlation, std::int64_t
                  {"Group size", 4}});
 }
 
-/// One step from `at` on, of 1000 us: a forward kernel at 100-200, backward from 300 on with
-/// kernels at 320-420 and 500-600, each the gradient of an AccumulateGrad; the second starts an
-/// all-reduce at 550-750, and the optimizer's kernel runs at 700-720.
+/// Adds a step of 1000 us, which begins at `at`. A forward kernel runs at 100-200. Backward begins
+/// at 300, and its kernels at 320-420 and 500-600 each make the gradient of an AccumulateGrad. The
+/// second one starts an all-reduce at 550-750. The optimizer's kernel runs at 700-720.
 void add_step(json& events, double at, int number, std::int64_t elements, json shapes = {}) {
   const int id = number * 10;
   const auto arguments = [&](int gradient) {
@@ -97,7 +97,7 @@ void add_step(json& events, double at, int number, std::int64_t elements, json s
   events.push_back(kernel("sgd", at + 700, 20, id + 4));
 }
 
-/// Bytes that need no memory: `piece` again and again.
+/// A stream that repeats `piece`, and so needs no memory for its bytes.
 class Repeated : public ByteStream {
  public:
   Repeated(std::string before, std::string piece, std::int64_t bytes)
@@ -119,7 +119,7 @@ class Repeated : public ByteStream {
   std::string name_ = "junk";
 };
 
-/// Most memory that this process has had, in MiB.
+/// Peak memory of this process so far, in MiB.
 double peak_mib() {
   rusage use{};
   ::getrusage(RUSAGE_SELF, &use);
@@ -134,14 +134,14 @@ TEST_CASE("ResNet-50's trace has its 25,557,032 elements in every step") {
   REQUIRE(trace.steps.size() == 3);
   for (const TracedStep& step : trace.steps) {
     CHECK(step.collective_elements() == kResnetElements);
-    CHECK(step.gradients.size() == 161);  // 53 convolutions, 53 norms of two each, and fc's two
+    CHECK(step.gradients.size() == 161);  // 53 convolutions, 53 norms with two each, two of fc
     CHECK(step.buckets.size() == 5);
   }
 }
 
 TEST_CASE("exposed communication is HTA's") {
-  // HolisticTraceAnalysis on the same file: 10.2 to 18.9 ms of steps of 220 to 225 ms. By hand,
-  // from the unions of kernels: 10.164, 10.540 and 18.856 ms.
+  // HolisticTraceAnalysis reports 10.2 to 18.9 ms for this file, in steps of 220 to 225 ms.
+  // Computed by hand from the unions of kernels: 10.164, 10.540 and 18.856 ms.
   const Imported trace = read_trace(data_path(kResnet));
   const double exposed_ms[] = {10.164, 10.540, 18.856}, length_ms[] = {222.442, 219.727, 224.936};
   REQUIRE(trace.steps.size() == 3);
@@ -168,17 +168,17 @@ TEST_CASE("a trace becomes a model that the tools read", "[tool]") {
   for (std::size_t g = 1; g < read.gradients.size(); ++g) {
     CHECK(read.gradients[g - 1].ready_s < read.gradients[g].ready_s);
   }
-  // Forward and backward take 183.6 of 222.4 ms, and 10.5 are exposed: 28.3 remain.
+  // Forward and backward take 183.6 ms of 222.4 ms, and 10.5 ms are exposed: 28.3 ms remain.
   CHECK(read.optimizer_s == Approx(0.0283).epsilon(0.02));
   const auto traced = models::read_traced(model);
   REQUIRE(traced);
-  // The medians of the three steps above, of which broadcasts of buffers take 38 us.
+  // Medians of the three steps above. Broadcasts of buffers take 38 us of the exposed time.
   CHECK(traced->step_s == Approx(0.222442).margin(1e-6));
   CHECK(traced->exposed_communication_s == Approx(0.010540 - 0.000039).margin(1e-6));
   CHECK(traced->other_communication_s == Approx(0.000038).margin(1e-6));
 
   SECTION("and the planner says how much compression can gain at the most") {
-    // 10.501 / 222.442 = 4.7 %; idle, 170 ms, is more than computation and communication.
+    // 10.501 / 222.442 = 4.7 %. The GPU idles for 170 ms, longer than it computes or communicates.
     const ToolRun plan = place.run("hipress-plan --input model.yaml --nnodes 2");
     CHECK(plan.status == 0);
     CHECK_THAT(plan.out, Contains("at most 4.7 % by compression"));
@@ -198,11 +198,11 @@ TEST_CASE("the documented example works as printed", "[tool]") {
 
 TEST_CASE("Chakra's trace has the nodes and collectives that are in it") {
   const Imported trace = read_trace(data_path("feeder.chakra.et.gz"));
-  CHECK(trace.events + 1 == 3'665);  // with GlobalMetadata
+  CHECK(trace.events + 1 == 3'665);  // GlobalMetadata is not counted
   CHECK(trace.collectives == 21);
   CHECK(trace.cpu_duplicates == 14);
   std::vector<std::string> diagnostics;
-  // Its converter leaves AccumulateGrad out.
+  // Chakra's converter leaves AccumulateGrad out.
   CHECK_THROWS_WITH(
       model_of(trace, "job", {}, diagnostics),
       Contains("which of its 5 all-reduces carry gradients") && Contains("`every_all_reduce`"));
@@ -217,7 +217,7 @@ TEST_CASE("PyTorch's execution trace has shapes and no times") {
   std::vector<std::string> diagnostics;
   const Imported trace = read_trace(data_path("ddp_gloo.execution.json.gz"));
   const models::Model model = model_of(trace, "job", {}, diagnostics).model;
-  // Linear layers 32 to 64 and 64 to 10, in backward order; 2762 = 10 + 640 + 64 + 2048.
+  // Linear layers 32 to 64 and 64 to 10, in backward order: 2762 = 10 + 640 + 64 + 2048 elements.
   const std::vector<std::vector<std::int64_t>> shapes = {{10}, {10, 64}, {64}, {64, 32}};
   REQUIRE(model.gradients.size() == 4);
   for (std::size_t g = 0; g < 4; ++g) CHECK(model.gradients[g].shape == shapes[g]);
@@ -245,15 +245,15 @@ TEST_CASE("times of a step follow from its events") {
   const Imported trace = trace_of(text_of(events));
   REQUIRE(trace.steps.size() == 1);
   const TracedStep& step = trace.steps[0];
-  // Computation: 100-200, 320-420, 500-600, 700-720. Communication: 550-750, of which 50 + 20 us
-  // are computed in. Nothing runs for 1000 - 320 - 200 + 70 us.
+  // Computation runs at 100-200, 320-420, 500-600 and 700-720, communication at 550-750. They
+  // overlap for 50 + 20 us. Nothing runs for 1000 - 320 - 200 + 70 us.
   CHECK(*step.compute_s * 1e6 == Approx(320));
   CHECK(*step.communication_s * 1e6 == Approx(200));
   CHECK(*step.exposed_communication_s * 1e6 == Approx(130));
   CHECK(*step.idle_s * 1e6 == Approx(550));
-  // Forward begins with its first kernel, at 100, and backward with its own, at 320. The first
-  // gradient launches nothing, so it is what its thread has launched before: ready at 420. The
-  // second ends with its own kernel, at 600.
+  // Forward begins with its first kernel, at 100; backward with its own, at 320. The first
+  // gradient's AccumulateGrad launches nothing, so the gradient is ready at 420, when its thread's
+  // previous kernel ends. The second is ready when its own kernel ends, at 600.
   CHECK(*step.forward_s * 1e6 == Approx(220));
   REQUIRE(step.gradients.size() == 2);
   CHECK(*step.gradients[0].ready_s * 1e6 == Approx(100));
@@ -364,8 +364,8 @@ TEST_CASE("without a GPU gradients are ready when AccumulateGrad ends") {
   CHECK_FALSE(imported.traced);
 }
 
-/// A step from `at` on whose hook submits a bucket of `bytes` in its first AccumulateGrad at 40-60,
-/// and another one at 70-90, where it also waits for both.
+/// Adds a step that begins at `at`. Its hook submits a bucket of `bytes` in the first
+/// AccumulateGrad, at 40-60, and another one at 70-90, where it also waits for both.
 void add_planned_step(json& events, double at, std::int64_t bytes) {
   const auto range = [](const std::string& what, std::int64_t size) {
     return fmt::format("hipress::{}(bucket=0, bytes={}, dtype=float32, ranks=2)", what, size);
@@ -393,13 +393,13 @@ TEST_CASE("what the hook of a plan submits is a bucket, and its wait is exposed 
     CHECK(step.buckets[1].elements == 4);
     CHECK(step.collective_elements() == 14);
     CHECK(trace.world_size == 2);
-    // Backward begins at 20. The first gradient is there at 45; the second at 75, of which the hook
-    // of the first took 10.
+    // Backward begins at 20. The first gradient is ready at 45. The second is ready at 75, but the
+    // first one's hook took 10 of that.
     REQUIRE(step.gradients.size() == 2);
     CHECK(*step.gradients[0].ready_s * 1e6 == Approx(25));
     CHECK(*step.gradients[1].ready_s * 1e6 == Approx(45));
-    // From the first submit, at 46, to the end of the wait, at 89, of which the training waits
-    // for 11.
+    // Communication takes from the first submit, at 46, to the end of the wait, at 89. Training
+    // waits during 11 of that.
     CHECK(*step.communication_s * 1e6 == Approx(43));
     CHECK(*step.exposed_communication_s * 1e6 == Approx(11));
     CHECK_FALSE(step.compute_s.has_value());
@@ -429,7 +429,7 @@ TEST_CASE("a job that trains with a plan has its gradients and buckets in its tr
                                 "' --output model.yaml --json");
   REQUIRE(run.status == 0);
   const json report = json::parse(run.out);
-  // Linear layers 24 -> 512 -> 512 -> 5: 12 288 + 512 + 262 144 + 512 + 2 560 + 5 elements.
+  // The linear layers 24 -> 512 -> 512 -> 5 have 12 288 + 512 + 262 144 + 512 + 2 560 + 5 elements.
   CHECK(report["elements"] == 278'021);
   CHECK(report["gradients"] == 6);
   CHECK(report["world_size"] == 2);
@@ -451,7 +451,7 @@ TEST_CASE("a job that trains with a plan has its gradients and buckets in its tr
     CHECK(model.gradients[g].ready_s >= last_s);
     last_s = model.gradients[g].ready_s;
   }
-  // The hook of the first bucket, and the wait, are not in the times of the gradients.
+  // Ready times exclude the hook of the first bucket and the wait.
   CHECK(last_s < report["steps"][0]["step_s"].get<double>());
   CHECK(model.forward_s > 0);
 }
@@ -482,7 +482,7 @@ TEST_CASE("files that are cut off or damaged are refused", "[tool]") {
   const std::string packed = planner::read_whole(data_path(kResnet));
   place.write("half.gz", packed.substr(0, packed.size() / 2));
   std::string damaged = packed;
-  damaged[damaged.size() - 8] ^= 1;  // of the checksum, which ends the file with the size
+  damaged[damaged.size() - 8] ^= 1;  // the file ends with the checksum and the size
   place.write("sum.gz", damaged);
   place.write("plan.txt", "fc6,4096,y,2\n");
   for (const auto& [name, why] : {std::pair("half.gz", "cut off"),
@@ -524,7 +524,7 @@ TEST_CASE("a model is imported by its name, and unknown names get near ones", "[
   INFO(run.err);
   CHECK(run.status == 0);
   CHECK_THAT(run.out, Contains("model by name"));
-  // Published: Llama 3 8B has 8,030,261,248 parameters.
+  // Llama 3 8B has 8,030,261,248 parameters, as published.
   CHECK(models::total_elements(models::read_model((place.path() / "model.yaml").string())) ==
         8'030'261'248);
   for (const auto& [name, near] :
@@ -547,10 +547,10 @@ TEST_CASE("500 MB of junk take little memory") {
   refused({"[", " ", kBytes});
   refused({"", "[", kBytes});
   refused({"{\"traceEvents\":[", "1234567890", kBytes});
-  refused({"[", event, 20'000'000});  // of these all are read
+  refused({"[", event, 20'000'000});  // all of these bytes are read
   refused({message, "\xff", kBytes});
   refused({message, "\x7f", kBytes});
-  // The longest value, 16 MiB, and what a parser needs to hold it; sanitizers keep what was freed.
+  // The parser holds the longest value, 16 MiB; sanitizers also keep memory that was freed.
   CHECK(peak_mib() - before_mib < 300);
 }
 
@@ -664,8 +664,8 @@ TEST_CASE("kernels of known libraries say what they compute") {
   }
 }
 
-/// A step with kernels of those names and lengths in microseconds beside its own, which say no
-/// class and take 320 us.
+/// A step with further kernels of these names and lengths in microseconds. Its own kernels have no
+/// known class and take 320 us.
 json with_kernels(const std::vector<std::pair<std::string, double>>& kernels) {
   json events;
   add_step(events, 5000, 1, 30, {{2, 5}, {20}});
@@ -687,20 +687,20 @@ TEST_CASE("kernels' names make a model's mix, weighted by their times") {
     return std::ranges::any_of(
         diagnostics, [&](const std::string& one) { return one.find(what) != std::string::npos; });
   };
-  // 400 + 200 + 200 us of known classes, and 320 us of others: 320/1120 is 28.6 %.
+  // Kernels of known classes take 400 + 200 + 200 us, others 320 us: 320/1120 is 28.6 %.
   CHECK(imported(with_kernels({{"a_gemm", 400}, {"layer_norm_a", 200}, {"softmax_a", 200}})) ==
         models::Mix{0.5, 0, 0, 0.25, 0.25});
   CHECK(
       said("28.6 % of the computation's time have names without a known class, most of it 'add'"));
   CHECK(said("the mix leaves them out"));
-  // Where most say nothing, there is no mix.
+  // If most kernels have no known class, there is no mix.
   CHECK_FALSE(imported(with_kernels({{"a_gemm", 300}})).has_value());
   CHECK(said("51.6 % of the computation's time"));
   CHECK(said("add one by hand"));
 }
 
 TEST_CASE("ResNet-50's mix has its norms, and is written into the model", "[tool]") {
-  // By hand, over the trace's kernels but NCCL's: see docs/traces.md.
+  // Computed by hand from all kernels of the trace but NCCL's (docs/traces.md).
   const Workplace place;
   const ToolRun run =
       place.run("hipress-import '" + data_path(kResnet) + "' --output model.yaml --json");

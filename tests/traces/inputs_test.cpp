@@ -1,5 +1,5 @@
-// Gradients that are no parameters': jobs that ask for the gradient of an input, and what tells it
-// from those of parameters. The numbers of made-up jobs are worked out here.
+// Tests that gradients of inputs are told from those of parameters, in jobs that ask for the
+// gradient of an input. Comments derive the numbers of made-up jobs.
 
 #include <fmt/format.h>
 
@@ -19,18 +19,18 @@ namespace {
 using Catch::Matchers::Contains;
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
-/// Layers of 128 to 16 and 16 to 1, in the order of backward: 1 + 16 + 16 + 2048 elements. The
-/// input has 64 samples, 8192 elements, and its gradient comes before the first weight's.
+/// A job with layers of 128 to 16 and 16 to 1: in backward order, 1 + 16 + 16 + 2048 elements. The
+/// input has 64 samples, 8192 elements. Its gradient comes before that of the first weight.
 struct Job {
   Shapes parameters = {{1}, {1, 16}, {16}, {16, 128}};
   std::vector<std::int64_t> input = {64, 128};
-  bool is_asked_for = true;  ///< the input's gradient, by requires_grad_()
-  bool is_returned = false;  ///< it is returned by autograd.grad() before backward, too
-  bool accumulates = true;   ///< else all gradients are returned
+  bool is_asked_for = true;  ///< requires_grad_() asks for the input's gradient
+  bool is_returned = false;  ///< autograd.grad() also returns it, before backward
+  bool accumulates = true;   ///< false: all gradients are returned
   bool has_operators = true, has_shapes = true, has_gpu = true;
   std::vector<std::string> updates = {"aten::mul_", "aten::add_"};
-  Shapes updated = {};                  ///< by the optimizer; none: the parameters
-  std::vector<std::string> fewer = {};  ///< operators of a second optimizer, of the last parameter
+  Shapes updated = {};                  ///< by the optimizer; none: as the parameters
+  std::vector<std::string> fewer = {};  ///< operators of a second optimizer, for the last parameter
   std::vector<std::int64_t> bucket =
       {};  ///< elements of an all-reduce from the last AccumulateGrad
 };
@@ -51,7 +51,7 @@ class Writer : public TraceEvents {
     now_ += 40;
   }
 
-  /// AccumulateGrad without its operator, as torch.autograd.grad() evaluates it.
+  /// Evaluates AccumulateGrad without its operator, as torch.autograd.grad() does.
   void give_back() {
     add("cpu_op", kEvaluationOf + kAccumulateGrad, now_, 1, 2);
     now_ += 5;
@@ -145,7 +145,7 @@ TEST_CASE("an input with the shape of a weight is told by how often the optimize
     const Read got = read({.parameters = {{1}, {1, 16}, {16}, {64, 128}}, .updates = updates});
     CHECK(models::total_elements(got.model()) == 1 + 16 + 16 + 8192);
   }
-  // A second optimizer steps more rarely, so that numbers of updates tell nothing of parameters.
+  // A second optimizer steps more rarely, so numbers of updates do not show numbers of parameters.
   const Read twice = read({.parameters = {{1}, {1, 16}, {16}, {64, 128}}, .fewer = {"aten::mul_"}});
   CHECK(models::total_elements(twice.model()) == 1 + 16 + 16 + 2 * 8192);
 }
@@ -167,17 +167,17 @@ TEST_CASE("buckets tell which gradients they carry, whatever optimizers show") {
     CHECK_THAT(got.said,
                Contains("of 8192 elements, is in no bucket") && Contains("does not average"));
   }
-  // The optimizer leaves out a parameter that the bucket carries.
+  // The optimizer does not update one of the parameters in the bucket.
   const Read frozen =
       read({.is_asked_for = false, .updated = {{1, 16}, {16}, {16, 128}}, .bucket = {kParameters}});
   CHECK(models::total_elements(frozen.model()) == kParameters);
-  // What buckets lack is neither the input nor any one gradient.
+  // The elements that the buckets lack are neither the input's nor those of any other gradient.
   CHECK_THROWS_WITH(read({.bucket = {kParameters - 5}}), Contains("not conserved"));
 }
 
 TEST_CASE("gradients that torch.autograd.grad() returns are not accumulated") {
   for (const bool has_gpu : {true, false}) {
-    // A gradient penalty: its backward pass goes through the input, too.
+    // With a gradient penalty, the backward pass also goes through the input.
     const Read penalty = read({.is_returned = true, .has_gpu = has_gpu});
     CHECK(models::total_elements(penalty.model()) == kParameters);
     CHECK(penalty.model().micro_steps == 1);
@@ -188,7 +188,7 @@ TEST_CASE("gradients that torch.autograd.grad() returns are not accumulated") {
                       Contains("torch.autograd.grad() returns the 4 gradients of ProfilerStep#") &&
                           Contains("backward()") && !Contains("record_shapes"));
   }
-  // Where no operators of AccumulateGrad are recorded, evaluations that launch kernels accumulate.
+  // If operators of AccumulateGrad are not recorded, evaluations that launch kernels accumulate.
   const Read bare = read({.is_asked_for = false, .has_operators = false, .bucket = {kParameters}});
   CHECK(bare.trace.steps.back().gradients.size() == 4);
   CHECK(models::total_elements(bare.model()) == kParameters);
@@ -216,7 +216,7 @@ TEST_CASE("execution traces tell inputs from parameters, too") {
   };
   const auto text = [&] { return json{{"schema", "1.1.1"}, {"nodes", nodes}}.dump(); };
   const Job job;
-  node(kEvaluationOf + kAccumulateGrad, 1);  // returned
+  node(kEvaluationOf + kAccumulateGrad, 1);  // its gradient is returned
   CHECK_THROWS_WITH(read_text(text()), Contains("returns the 1 gradients"));
   for (const auto& shape : {job.parameters[2], job.input, job.parameters[3]}) {
     node(kAccumulateGrad, node(kEvaluationOf + kAccumulateGrad, 1), json::array({shape}));

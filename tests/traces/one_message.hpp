@@ -6,8 +6,9 @@
 
 namespace hipress::traces {
 
-/// Node 0 sends partition 2 of gradient 0, compressed, to node 1: the smallest graph with every
-/// resource. Task ids: 0 Forward, 1 Backward, 2 Encode, 3 Send (node 0), 4 Recv, 5 Decode (node 1).
+/// Graph in which node 0 sends partition 2 of gradient 0, compressed, to node 1. It is the smallest
+/// graph that uses every resource. Task IDs: 0 Forward, 1 Backward, 2 Encode, 3 Send (node 0), 4
+/// Recv, 5 Decode (node 1).
 inline casync::TaskGraph one_message() {
   using casync::Kind;
   casync::GraphBuilder builder(2);
@@ -29,7 +30,7 @@ inline casync::TaskGraph one_message() {
   return std::move(builder).build();
 }
 
-/// A timeline from (start, end) pairs in picoseconds.
+/// Makes a timeline from (start, end) pairs in picoseconds.
 inline Timeline timeline(const std::string& title,
                          const std::vector<std::pair<std::int64_t, std::int64_t>>& spans) {
   Timeline result{title, {}, {}};
@@ -40,7 +41,7 @@ inline Timeline timeline(const std::string& title,
   return result;
 }
 
-/// one_message() in virtual time: Forward has no length, Backward takes 2 us, Encode 0.5 us, the
+/// Simulated times of one_message(): Forward takes no time, Backward 2 us, Encode 0.5 us, the
 /// message 1 us and a picosecond, Decode 0.25 us.
 inline Timeline predicted_one_message() {
   return timeline("predicted", {{0, 0},
@@ -51,7 +52,7 @@ inline Timeline predicted_one_message() {
                                 {3'500'001, 3'750'001}});
 }
 
-/// The same graph, everything behind Backward twice as slow.
+/// Measured times of one_message(): tasks after Backward take twice as long.
 inline Timeline measured_one_message() {
   return timeline("measured", {{0, 0},
                                {0, 2'000'000},

@@ -1,5 +1,5 @@
-// Files that are not a trace of one rank's training, and traces whose gradients no model can have.
-// Each is refused by a message that names the reason.
+// Tests of files that are not a trace of one rank's training, and of traces whose gradients no
+// model can have. Each is refused with a message that names the reason.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ namespace {
 using namespace std::string_literals;
 using Catch::Matchers::Contains;
 
-/// Place and identity of a rank's events in a file of several ranks.
+/// Identity and start of a rank's events, in a file of several ranks.
 struct Rank {
   json pid = 1000;
   int device = 0, number = 0;
@@ -30,7 +30,7 @@ struct Rank {
   double since_us = 1e6;
 };
 
-/// Steps of 100 ms with two gradients, of 1000 and 64 elements, and an all-reduce of both.
+/// Events of steps of 100 ms, with two gradients of 1000 and 64 elements and an all-reduce of both.
 json events_of(const Rank& rank) {
   json all = json::array();
   const auto add = [&](const std::string& category, const std::string& name, int tid,
@@ -92,13 +92,13 @@ TEST_CASE("the files of two ranks in one are refused, with what shows it") {
                     Contains("several ranks") && Contains("events of 2 processes train") &&
                         Contains("ProfilerStep#5 occurs twice") &&
                         Contains("give the file of one"));
-  // Ranks in one file, as tools for viewers merge them.
+  // Several ranks are in one file, as tools that prepare traces for viewers merge them.
   CHECK_THROWS_WITH(read(text_of(merged({.pid = "rank0 1000"}, {.pid = "rank1 1000"}))),
                     Contains("2 processes"));
   CHECK_THROWS_WITH(read(text_of(merged({.has_steps = false, .has_gpu = false},
                                         {.pid = 1001000, .has_steps = false, .has_gpu = false}))),
                     Contains("2 processes"));
-  // In containers every rank has the same pid.
+  // In containers, all ranks may have the same pid.
   CHECK_THROWS_WITH(read(text_of(merged({}, {.device = 1, .number = 1}))),
                     Contains("ProfilerStep#5 occurs twice") && Contains("2 devices"));
   CHECK_THROWS_WITH(read(text_of(merged({.has_gpu = false}, {.has_gpu = false, .since_us = 5e6}))),
@@ -148,7 +148,7 @@ json node(int id, int parent, const std::string& name, json shapes = json::array
           {"input_types", std::move(types)}};
 }
 
-/// An execution trace whose ids begin there.
+/// An execution trace whose IDs begin with `first`.
 json nodes_from(int first) {
   const json shapes = {{1000}}, types = {"Tensor(float)"};
   return {node(first, 0, "[pytorch|profiler|execution_trace|process]"),
@@ -197,7 +197,7 @@ TEST_CASE("a kernel that begins well before its launch is refused") {
     }
     return text_of(moved);
   };
-  CHECK(models::total_elements(model(shifted(500))) == 1064);  // largest difference of clocks
+  CHECK(models::total_elements(model(shifted(500))) == 1064);  // largest accepted clock difference
   CHECK_THROWS_WITH(read(shifted(2.5e6)),
                     Contains("begins 2.5s before the CPU launches it") && Contains("clocks"));
 }
@@ -216,7 +216,7 @@ TEST_CASE("times that cannot be are refused") {
     CHECK_THROWS_WITH(read(text_of(bad)), Contains("ts and dur must be microseconds"));
   }
   json overlapping = events_of({});
-  overlapping[0]["dur"] = 180000;  // 80 ms into the next step
+  overlapping[0]["dur"] = 180000;  // it ends 80 ms after the next step begins
   CHECK_THROWS_WITH(read(text_of(overlapping)),
                     Contains("ProfilerStep#5 ends 80ms after ProfilerStep#6 begins"));
 }
@@ -254,7 +254,7 @@ std::string refusal_of(const Imported& trace, bool every_all_reduce = false) {
 }
 
 TEST_CASE("sparse gradients are refused, with what travels") {
-  // An embedding of 1000 rows of 16, 40 of which a step looks up: 40·16 values, 40 indices.
+  // The embedding has 1000 rows of 16. A step looks up 40 of them: 40·16 values, 40 indices.
   for (const char* file : {"sparse_bag.json.gz", "sparse_execution.json.gz"}) {
     CAPTURE(file);
     for (const TracedStep& step : read_trace(kWild + file).steps) {
@@ -264,7 +264,7 @@ TEST_CASE("sparse gradients are refused, with what travels") {
                Contains("gradient2 of") && Contains("is sparse: 640 values and 40 indices") &&
                    Contains("not 16000 elements"));
   }
-  // Without shapes.
+  // This trace has no shapes.
   CHECK_THAT(refusal_of(read_trace(kWild + "sparse_array.json.gz")),
              Contains("gradient2 of ProfilerStep#1 is sparse, and only dense gradients"));
 }
@@ -274,13 +274,13 @@ TEST_CASE("a sparse gradient that is added to another is sparse") {
   const auto add = [&](const std::string& name, double at, json shapes = json::array()) {
     events.push_back(event("cpu_op", name, at, 1, 2, {{"Input Dims", std::move(shapes)}}, 1000));
   };
-  // Operators of the first step's second AccumulateGrad, which begins at 1020211 us.
+  // Add operators to the first step's second AccumulateGrad, which begins at 1020211 us.
   add("aten::_sparse_coo_tensor_unsafe", 1020150, {{1, 8}, {8, 16}});
   add("aten::add_", 1020215, {{64}, {64}});
   add("aten::_values", 1020216, {{64}});
   CHECK_THAT(refusal_of(read(text_of(events))),
              Contains("gradient1 of ProfilerStep#5 is sparse: 128 values and 8 indices travel"));
-  // A sparse tensor outside of AccumulateGrad is no gradient.
+  // A sparse tensor outside of AccumulateGrad is not a gradient.
   events = events_of({});
   add("aten::_values", 1020150, {{64}});
   CHECK(models::total_elements(model(text_of(events))) == 1064);
@@ -334,7 +334,7 @@ TEST_CASE("generated traces say what they hold") {
              Contains("1 receive, 1 send"));
   CHECK_THAT(refusal_of(read(metadata() + collective(1, 2, kMib) + collective(2, 7, kMib))),
              Contains("sharded job") && Contains("'layer'") && Contains("`schedule` fsdp"));
-  // A node of PyTorch's, but no AccumulateGrad.
+  // A node of PyTorch, but without AccumulateGrad.
   CHECK_THAT(refusal_of(read(metadata() + collective(1, 2, kMib) +
                              chakra_node(2, "aten::mm", chakra::kComputation))),
              Contains("2 events, 1 all-gather (1MiB)") && Contains("its backward pass, too"));
@@ -348,7 +348,7 @@ TEST_CASE("a model of a generated trace says which collectives it leaves out") {
   CHECK_THAT(refusal_of(read(text)), Contains("`every_all_reduce`"));
   std::vector<std::string> diagnostics;
   const auto imported = model_of(read(text), "job", {.every_all_reduce = true}, diagnostics);
-  CHECK(models::total_elements(imported.model) == 256);  // 1024 bytes of fp32
+  CHECK(models::total_elements(imported.model) == 256);  // 1024 bytes in fp32
   CHECK_THAT(fmt::format("{}", fmt::join(diagnostics, "\n")),
              Contains("besides all-reduces: 1 all-gather (1MiB), 1 reduce-scatter (1MiB)"));
 }
@@ -372,7 +372,7 @@ TEST_CASE("an array of events may lack its closing bracket") {
     CHECK_THAT(trace.not_told.back(), Contains("no closing bracket"));
   }
   CHECK(read(text + "]").not_told.empty());
-  // A file that was cut off, in an event or in an object around the array.
+  // The file was cut off within an event, or within an object around the array.
   CHECK_THROWS_WITH(read(text.substr(0, text.size() - 5)), Contains("cut off"));
   CHECK_THROWS_WITH(read(text + R"(,"ab)"), Contains("cut off"));
   CHECK_THROWS_WITH(read(R"({"traceEvents":)" + text), Contains("cut off"));
@@ -402,7 +402,7 @@ TEST_CASE("files of other kinds are named instead of parsed") {
   const Row rows[] = {
       {"PK\3\4\24\0\0\0\10\0trace.json"s, "a ZIP archive; unpack it"},
       {"\x28\xb5\x2f\xfd\4\0"s, "compressed by zstd; unpack it"},
-      {"\x1f\x8b\x08\0"s, "compressed by gzip; unpack it"},  // inside another
+      {"\x1f\x8b\x08\0"s, "compressed by gzip; unpack it"},  // within another gzip file
       {std::string(257, 'x') + "ustar\0"s + "00trace.json", "a tar archive; unpack it"},
       {"<html>", "a page of HTML"},
       {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},
@@ -428,7 +428,7 @@ TEST_CASE("Chakra's traces as JSON are named, with what to give instead") {
     CAPTURE(text);
     CHECK_THROWS_WITH(read(text), Contains("Chakra's JSON") && Contains("give the .et file"));
   }
-  // The jsonizer puts documents behind each other, with and without a line's end between them.
+  // Chakra's jsonizer writes one document after another, with or without a newline between them.
   for (const std::string between : {"", "\n"}) {
     CHECK_THROWS_WITH(read(R"({"version": "0.0.4"})" + between + typed + between + typed),
                       Contains("several JSON documents") && Contains("Chakra's jsonizer") &&

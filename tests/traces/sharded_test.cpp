@@ -1,5 +1,5 @@
-// Traces of jobs that keep shards of their parameters: made-up ones whose numbers are worked out
-// here, written as FSDP1, FSDP2, HSDP and DeepSpeed's ZeRO would.
+// Tests of traces of jobs that shard their parameters. The jobs are made up, written as FSDP1,
+// FSDP2, HSDP and DeepSpeed's ZeRO would write them, and comments derive their numbers.
 
 #include <fmt/format.h>
 
@@ -26,14 +26,15 @@ using planner::Workplace;
 enum class Style { kFsdp1, kFsdp2, kPlain };
 enum class Order { kPre, kPost, kNone };
 
-/// A job on 8 ranks. On the GPU every layer takes 10 ms forward and 20 ms backward, a gather 4 ms,
-/// a reduction 6 ms, a mean over replicas 2 ms and the optimizer 5 ms. The CPU is ahead.
+/// A job on 8 ranks. On the GPU, every layer takes 10 ms in forward and 20 ms in backward. A gather
+/// takes 4 ms, a reduction 6 ms, a mean over replicas 2 ms, and the optimizer 5 ms. The CPU is
+/// ahead of the GPU.
 struct Job {
   Style style = Style::kFsdp2;
   int steps = 3, micro_steps = 1;
   bool every_micro_step_reduces = false, window_per_micro_step = false;
-  std::vector<std::int64_t> elements = {4000, 8000, 8000, 8000};  ///< in the order of forward
-  bool reshard = true;  ///< but for the first layer, the root
+  std::vector<std::int64_t> elements = {4000, 8000, 8000, 8000};  ///< in forward order
+  bool reshard = true;  ///< the first layer, the root, stays whole
   Order order = Order::kPre;
   double gather_us = 4000;
   int ranks = 8, shards = 8;
@@ -41,10 +42,9 @@ struct Job {
   bool has_groups = true, separate_groups = false, has_sizes = true;
   bool clips = false, reports = false, evaluates = false, is_cut_off = false;
   bool has_tensor_parallelism = false;
-  std::string without = {};  ///< an argument of collectives that is not written
+  std::string without = {};  ///< argument that collectives lack
 };
 
-/// Writes the events of a job.
 class Writer : public TraceEvents {
  public:
   explicit Writer(Job job) : job_(std::move(job)) {
@@ -72,7 +72,7 @@ class Writer : public TraceEvents {
     return layer == 0 ? "" : fmt::format(" (blocks.{})", layer - 1);
   }
 
-  /// What a range of FSDP's is called around a gather or reduction.
+  /// Name of FSDP's range around a gather or reduction.
   std::string range(std::size_t layer, bool gathers, int thread) const {
     if (job_.style == Style::kFsdp2) {
       return (gathers ? "FSDP::all_gather" : "FSDP::post_backward_reduce") + in_brackets(layer);
@@ -210,14 +210,15 @@ class Writer : public TraceEvents {
   }
 
   const Job job_;
-  std::vector<double> gathered_;  // when each layer is
+  std::vector<double> gathered_;  // time at which each layer is gathered
   double reduced_ = 0;
   bool needs_gather_ = true;
 };
 
 Read read(const Job& job) { return read_text(Writer(job).text()); }
 
-/// Layers with what the model has of them, in the order of forward: "root 4000 ready 80".
+/// Layers of the trace in forward order: name, elements, gathers in forward + backward, and ready
+/// time in ms, such as "root 4000 1+0 ready 80".
 std::string layers_of(const Read& read) {
   std::string text;
   const auto& layers = read.sharding().layers;
@@ -236,15 +237,15 @@ TEST_CASE("layers of FSDP2 have names, gradients without padding, and computatio
         "root 4000 1+0 ready 80; blocks.0 8000 1+1 ready 60; blocks.1 8000 1+1 ready 40; "
         "blocks.2 8000 1+1 ready 20; ");
   CHECK(one.model().forward_s == Approx(0.040));
-  // The rest of a step of 1 s, without 10 ms of exposed communication.
+  // The optimizer has the rest of a step of 1 s; 10 ms of communication are exposed.
   CHECK(one.model().optimizer_s == Approx(1 - 0.04 - 0.08 - 0.01).epsilon(1e-4));
   CHECK(models::total_elements(one.model()) == 28000);
-  // A layer of 8000 has 1000 rows of 4 and 4000.
+  // A layer of 8000 has two gradients, of 1000 rows of 4 and of 4000.
   CHECK(one.model().gradients.front().name == "blocks.2.gradient0");
   CHECK(one.model().gradients.front().layer == "blocks.2");
   CHECK(one.model().gradients.front().shape == std::vector<std::int64_t>{1000, 4});
-  // 7 gathers of 4 ms and 4 reductions of 6 ms; what computation covers is not exposed: of gathers
-  // the root's, and of reductions the root's, behind the last backward pass.
+  // There are 7 gathers of 4 ms and 4 reductions of 6 ms. Only those of the root are exposed: its
+  // gather, and its reduction after the last backward pass. Computation hides the others.
   CHECK(one.sharding().all_gather.count == 7);
   CHECK(one.sharding().all_gather.bytes == 4 * (28000 + 24000));
   CHECK(one.sharding().all_gather.time_s.value() == Approx(0.028));
@@ -254,7 +255,8 @@ TEST_CASE("layers of FSDP2 have names, gradients without padding, and computatio
 }
 
 TEST_CASE("gradients that fill a reduction's buffer are the layer's") {
-  // Shapes [7, 3] and [5] on 4 ranks: 7 rows are padded to 8 and 5 to 8, so 24 + 8 are sent.
+  // Shapes [7, 3] and [5] on 4 ranks: first dimensions are padded to 8, so 24 + 8 elements are
+  // sent.
   json events = json::parse(Writer({.steps = 1, .elements = {32}, .ranks = 4, .shards = 4}).text());
   for (json& event : events["traceEvents"]) {
     if (event["name"] != "aten::_chunk_cat") continue;
@@ -279,7 +281,7 @@ TEST_CASE("a slow network does not change what a job computes") {
 TEST_CASE("layers of FSDP1 and of plain collectives are known by their sizes") {
   for (const Style style : {Style::kFsdp1, Style::kPlain}) {
     const Read one = read({.style = style});
-    // FSDP1's flat parameters say how much of what is reduced is padding.
+    // FSDP1's flat parameters show how many of the reduced elements are padding.
     const int padding = style == Style::kFsdp1 ? 1 : 0;
     CHECK(layers_of(one) ==
           fmt::format("layer0 {} 1+0 ready 80; layer1 {} 1+1 ready 60; layer2 {} 1+1 ready 40; "
@@ -311,7 +313,7 @@ TEST_CASE("shards of a group whose all-reduces follow are HSDP") {
       CHECK(one.sharding().schedule == "hsdp(shard=4, reshard=true, prefetch=pre)");
       CHECK(one.sharding().replicas == 2);
       CHECK(one.sharding().all_reduce.count == 4);
-      // Bytes of all shards together, as for gathers and reductions: each rank has a quarter.
+      // The bytes are those of all shards, as for gathers and reductions; each rank has a quarter.
       CHECK(one.sharding().all_reduce.bytes == 4 * 28000);
       CHECK(one.sharding().all_reduce.bytes == one.sharding().reduce_scatter.bytes);
       CHECK(one.imported.account.ranks == 8);
@@ -325,7 +327,7 @@ TEST_CASE("mixed precision has the reductions' type, and says so") {
   CHECK(one.sharding().all_gather.bytes == 2 * (28000 + 24000));
   CHECK_THAT(one.said, Contains("gathered in bfloat16 and gradients reduced in float32") &&
                            Contains("baselines fsdp2_mixed and hsdp_mixed of hipress-plan"));
-  // No baseline gathers in another type.
+  // No baseline gathers in float16.
   CHECK_THAT(read({.gathered = "Half"}).said,
              Contains("gathered in float16") && !Contains("fsdp2_mixed"));
   const Read half = read({.gathered = "BFloat16", .reduced = "BFloat16"});
@@ -334,15 +336,15 @@ TEST_CASE("mixed precision has the reductions' type, and says so") {
 }
 
 TEST_CASE("a schedule that sends other bytes than the job is named with both numbers") {
-  // The job gathers 28000 elements in float32 once and reduces them once: 224 kB. With 3
-  // micro-steps, the schedule does both three times.
+  // The job gathers and reduces 28000 elements in float32 once: 224 kB. The schedule does both in
+  // each of 3 micro-steps.
   const Read once = read({.style = Style::kPlain, .micro_steps = 3, .reshard = false});
   CHECK(once.sharding().schedule == "fsdp(reshard=false)");
   CHECK(once.imported.account.steps.back().sent_bytes == 2 * 4 * 28000);
   CHECK(once.imported.account.model_bytes == 3 * 2 * 4 * 28000);
   CHECK_THAT(once.said, Contains("sends 224kB") && Contains("672kB with fsdp(reshard=false)") &&
                             Contains("3.0 times") && Contains("gathered in 1 of them"));
-  // Gathers in bfloat16 are half of those of a float32 model: 4 + 2 of 8 bytes an element.
+  // Gathers in bfloat16 have half the bytes of a float32 model: 2 + 4 instead of 8 per element.
   const Read mixed = read({.style = Style::kPlain, .reshard = false, .gathered = "BFloat16"});
   CHECK_THAT(mixed.said, Contains("sends 168kB") && Contains("224kB") && Contains("1.3 times"));
   for (const Style style : {Style::kFsdp1, Style::kFsdp2, Style::kPlain}) {
@@ -389,8 +391,8 @@ TEST_CASE("collectives of other groups and of metrics are none of a layer's") {
     REQUIRE(one.sharding().layers.size() == 4);
     CHECK(one.sharding().all_gather.bytes == plain.sharding().all_gather.bytes);
     CHECK(one.sharding().reduce_scatter.bytes == plain.sharding().reduce_scatter.bytes);
-    // A step has 4 gathers and 4 reductions of activations, a norm, and two of metrics. Compression
-    // cannot gain from them, and they are not lost either.
+    // A step also has 4 gathers and 4 reductions of activations, a norm, and two collectives of
+    // metrics. Compression cannot gain from them; their time stays in the account.
     CHECK(one.sharding().other.count == 11);
     const models::Traced& traced = one.imported.traced.value();
     CHECK(traced.exposed_communication_s + traced.other_communication_s ==
@@ -414,7 +416,7 @@ TEST_CASE("fewer shards than ranks without all-reduces are said to be of a large
 }
 
 TEST_CASE("frozen parameters are gathered and not reduced, which is said") {
-  // Of each reduction half is left: 4 times 500, 1000, 1000, 1000.
+  // Halve each reduction: 2000 + 3·4000 = 14000 elements remain.
   json trace = json::parse(Writer(Job{}).text());
   for (json& event : trace["traceEvents"]) {
     json& arguments = event["args"];
@@ -511,7 +513,7 @@ TEST_CASE("counts that cannot be are not told") {
   }
 }
 
-/// Events of a step of 1000 us on the CPU alone, as DeepSpeed's collectives come.
+/// Events of a step of 1000 us on the CPU only, with collectives as DeepSpeed calls them.
 class Calls : public TraceEvents {
  public:
   void forward(double at) { add("aten::linear", at, 5); }
@@ -548,7 +550,8 @@ TEST_CASE("ZeRO-3's layers are what it gathers, ready with the bucket that ends 
   calls.reduce(500, 400);
   const Read one = read_text(calls.text());
   CHECK(one.sharding().schedule == "fsdp(reshard=true)");
-  // Calls of 2 us each are no computation: two before 300, three before 500.
+  // Calls take 2 us each and are not computation. The gather precedes the first reduction, at 300,
+  // and both precede the second, at 500.
   CHECK(layers_of(one) ==
         "layer0 400 1+1 ready 0; layer1 400 1+1 ready 0; layer2 400 1+1 ready 0; ");
   CHECK(one.model().gradients[0].ready_s == Approx(198e-6));
@@ -680,9 +683,9 @@ TEST_CASE("a sharded job's trace becomes a model that the tools simulate", "[too
                   report["schedule"].get<std::string>()));
   CAPTURE(simulated.err);
   REQUIRE(simulated.status == 0);
-  // Computation and waiting for the next batch, in a step of 1 s: all but the exposed
-  // communication, which is 4 ms of the first gather, 6 of the last reduction and 2 of its mean
-  // over replicas.
+  // A step takes 1 s. All but the exposed communication counts as computation or as waiting for the
+  // next batch. Exposed are 4 ms of the first gather, 6 ms of the last reduction, and 2 ms of its
+  // mean over replicas.
   CHECK(json::parse(simulated.out)["compute_s"].get<double>() == Approx(0.988).epsilon(1e-4));
   CHECK(report["gradient_ranks"] == 8);
   const ToolRun report_of_people = place.run("hipress-import job.json");

@@ -11,14 +11,14 @@ namespace {
 TEST_CASE("makespan is the last end, and 0 without tasks") {
   CHECK(makespan(predicted_one_message()) == Picoseconds(3'750'001));
   CHECK(makespan(Timeline{}) == Picoseconds(0));
-  // The task with the last id need not be the last to end.
+  // The last task by ID need not end last.
   CHECK(makespan(timeline("t", {{0, 9}, {1, 4}})) == Picoseconds(9));
 }
 
 TEST_CASE("busy time is summed by kind over all nodes") {
   const auto graph = one_message();
   const auto rows = compare_by_kind(graph, predicted_one_message(), measured_one_message());
-  // One row per kind that the graph has, in the order of casync::Kind; there is no Merge.
+  // There is one row per kind in the graph, in the order of casync::Kind, and none for Merge.
   REQUIRE(rows.size() == 6);
   CHECK(rows[0].kind == casync::Kind::kForward);
   CHECK(rows[1].kind == casync::Kind::kBackward);
@@ -44,7 +44,7 @@ TEST_CASE("tasks of one kind are added up") {
     builder.add(task);
   }
   const auto graph = std::move(builder).build();
-  // 1 + 2 + 3 us against 4 + 5 + 6 us.
+  // The sums are 1 + 2 + 3 us and 4 + 5 + 6 us.
   const auto rows =
       compare_by_kind(graph, timeline("p", {{0, 1'000'000}, {0, 2'000'000}, {7, 3'000'007}}),
                       timeline("m", {{0, 4'000'000}, {0, 5'000'000}, {0, 6'000'000}}));

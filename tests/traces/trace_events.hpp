@@ -13,7 +13,7 @@
 #include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
 
-/// Made-up traces of PyTorch's profiler, and what is read of them. Times are in microseconds.
+/// Made-up traces of PyTorch's profiler, and what is read from them. Times are in microseconds.
 namespace hipress::traces {
 
 using nlohmann::json;
@@ -28,7 +28,7 @@ inline json event(const std::string& category, const std::string& name, double s
           {"tid", thread}, {"ts", start_us},  {"dur", length_us}, {"args", std::move(arguments)}};
 }
 
-/// Arguments of an operator on one tensor.
+/// Arguments of an operator with one tensor.
 inline json tensor(const std::vector<std::int64_t>& shape, const std::string& dtype = "float") {
   return {{"Input Dims", json::array({shape})}, {"Input type", json::array({dtype})}};
 }
@@ -39,7 +39,7 @@ inline std::string text_of(const json& events, std::int64_t world_size = 0) {
   return whole.dump();
 }
 
-/// Events of a job, in the order in which its CPU goes.
+/// Events of a job, in the order in which its CPU creates them.
 class TraceEvents {
  public:
   const json& events() const { return all_; }
@@ -52,7 +52,7 @@ class TraceEvents {
     all_.push_back(event(category, name, start_us, length_us, thread, std::move(arguments)));
   }
 
-  /// Launches a kernel now. It runs when its stream is free, and returns when it ends.
+  /// Launches a kernel now. It runs as soon as its stream is free. Returns the time of its end.
   double launch(const std::string& name, double length_us, int thread, int stream,
                 double not_before_us, json arguments = json::object()) {
     const int id = ++correlation_;
@@ -65,7 +65,7 @@ class TraceEvents {
     return free = start + length_us;
   }
 
-  /// The AccumulateGrad of a gradient, which takes 90 us with what it launches.
+  /// Adds the AccumulateGrad of a gradient. With its launches it takes 90 us.
   void accumulate(int thread, json arguments = json::object()) {
     add("cpu_op", kEvaluationOf + kAccumulateGrad, now_, 90, thread);
     add("cpu_op", kAccumulateGrad, now_ + 1, 4, thread, std::move(arguments));
@@ -75,11 +75,11 @@ class TraceEvents {
   json all_ = json::array();
   std::string runtime_ = "cuda_runtime";
   double now_ = 0;
-  double compute_ = 0, communication_ = 0;  ///< when the streams are free
+  double compute_ = 0, communication_ = 0;  ///< times at which the streams become free
   int correlation_ = 0;
 };
 
-/// A trace, its model, and all that is said of it.
+/// A trace, the model made from it, and the importer's messages.
 struct Read {
   Imported trace;
   ImportedModel imported;

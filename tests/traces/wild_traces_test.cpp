@@ -1,5 +1,5 @@
-// Traces of jobs as other people run them: files that were read wrongly once, and a made-up job
-// whose numbers are worked out here, in as many ways as a trace can be written.
+// Tests of traces of other people's jobs: files that were once read wrongly, and a made-up job,
+// written in as many ways as traces are. Comments derive its numbers.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ struct Expected {
   const char* file;
   std::size_t gradients;
   std::int64_t elements;
-  double forward_ms = 0;  ///< 0: no times are told
+  double forward_ms = 0;  ///< 0: the trace has no times
   double last_ms = 0;
   int micro_steps = 1;
   bool every_all_reduce = false;
@@ -77,24 +77,23 @@ TEST_CASE("sharded jobs are no model, with the reason") {
 
 enum class Reduces { kLast, kEvery, kOutside, kNever, kScatters };
 
-/// A job with three gradients, of 1000, 64 and 300 elements: forward takes 10 ms on the GPU, each
-/// gradient 10 more, its all-reduce 8, and the optimizer 2.
+/// A job with three gradients, of 1000, 64 and 300 elements. On the GPU, forward takes 10 ms, each
+/// gradient 10 ms, its all-reduce 8 ms, and the optimizer 2 ms.
 struct Job {
   int steps = 4, micro_steps = 1;
-  double lag_us = 200;        ///< from the CPU's step to the GPU's
-  double period_us = 200000;  ///< from step to step
+  double lag_us = 200;        ///< from a step's start on the CPU to that on the GPU
+  double period_us = 200000;  ///< from one step to the next
   bool has_shapes = true, has_sizes = true;
   std::string kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)";
-  std::string says = "allreduce";  ///< of itself; empty: nothing
+  std::string says = "allreduce";  ///< collective that its events name; empty: none
   std::string runtime = "cuda_runtime";
   Reduces reduces = Reduces::kLast;
-  bool on_one_thread = false;  ///< without a GPU backward runs where forward does
-  int iterations = 1;          ///< in a ProfilerStep
+  bool on_one_thread = false;  ///< without a GPU, backward is on forward's thread
+  int iterations = 1;          ///< per ProfilerStep
   std::vector<std::int64_t> elements = {1000, 64, 300};
   bool has_gpu = true;
 };
 
-/// Writes the events of a job.
 class Writer : public TraceEvents {
  public:
   explicit Writer(Job job) : job_(std::move(job)) {
@@ -178,7 +177,7 @@ void check_times(const models::Model& model, double forward_ms = 10) {
 }
 
 TEST_CASE("however far the GPU is behind, its times are the same") {
-  // A step takes 10 + 3·10 ms, the last all-reduce 8 more, and the optimizer 2.
+  // A step takes 10 + 3·10 ms; the last all-reduce adds 8 ms, and the optimizer 2 ms.
   for (const double lag_us : {100.0, 1e3, 15e3, 50e3, 120e3, 900e3}) {
     for (const double period_us : {50000.0, 55000.0, 200000.0}) {
       CAPTURE(lag_us, period_us);
@@ -200,7 +199,7 @@ TEST_CASE("accumulation is one synchronisation with its micro-steps") {
   for (const bool has_gpu : {true, false}) {
     for (const bool has_shapes : {true, false}) {
       for (const int micro_steps : {1, 2, 4}) {
-        if (!has_gpu && !has_shapes) continue;  // nothing has a size
+        if (!has_gpu && !has_shapes) continue;  // nothing in the trace has a size
         CAPTURE(has_gpu, has_shapes, micro_steps);
         const Read got = read({.micro_steps = micro_steps,
                                .period_us = 300000,
@@ -292,7 +291,7 @@ TEST_CASE("steps that are empty or cut off are left out, at either end") {
   const Read got = read({}, {step("ProfilerStep#99", 9e6), step("ProfilerStep#90", 1e5)});
   check_times(got.imported.model);
   CHECK_THAT(got.said, Contains("ProfilerStep#90 and 1 more are left out"));
-  // The last step lacks its last gradient.
+  // The last step has no last gradient.
   json events = Writer({}).events();
   double last_us = 0;
   for (const json& event : events) {
@@ -324,7 +323,7 @@ TEST_CASE("parameters without a gradient are none, and those without dimensions 
   evaluation["dur"] = 5;
   const json no_tensor = {{"Input Dims", {json::array()}}, {"Input type", {""}}};
   check_times(read({}, {evaluation, undefined(no_tensor)}).imported.model);
-  // No shapes are recorded: it runs where forward does, and launches nothing.
+  // Shapes are not recorded. AccumulateGrad runs on the thread of forward and launches nothing.
   const Read got = read({.has_shapes = false}, {evaluation, undefined(json::object())});
   CHECK(got.imported.model.gradients.size() == 3);
   CHECK_THAT(got.said, Contains("another thread") && Contains("launches nothing"));

@@ -1,5 +1,5 @@
-// Prints the curves of the trainings as CSV, for scripts/plot.py training: problem, algorithm,
-// feedback, step, value.
+// Prints the curves of the trainings as CSV for `scripts/plot.py training`, with the columns
+// problem, algorithm, feedback, step and value.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ int main() {
   fmt::print("problem,algorithm,feedback,step,value\n");
   std::vector<Compression> all = {{"none", false}};
   for (const hipress::kernels::AlgorithmRow& row : hipress::kernels::algorithms()) {
-    if (row.additive) continue;  // they compress matrices, which this model has none of
+    if (row.additive) continue;  // these compress matrices, and this model has none
     const std::string name(row.name);
     all.push_back({name, true});
     if (hipress::kernels::make_codec(name)->traits().error_feedback) all.push_back({name, false});

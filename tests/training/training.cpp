@@ -48,7 +48,7 @@ std::vector<float> Synchroniser::mean(const std::vector<std::vector<float>>& gra
 }
 
 std::vector<double> descend_quadratic(const Compression& compression, int steps) {
-  // The four equally likely draws; they add up to nothing.
+  // The four equally likely draws of the noise, whose sum is 0.
   constexpr float kNoise[4][2] = {{4, 1}, {-3, 1.5f}, {-3, 1.5f}, {2, -4}};
   constexpr float kRate = 0.005f;
   Synchroniser synchroniser(compression, 1, 2);
@@ -74,7 +74,7 @@ constexpr int kSteps = 600;
 constexpr std::size_t kTrained = 400;
 
 struct Sample {
-  std::vector<float> features;  ///< and a 1 for the bias
+  std::vector<float> features;  ///< the last one is 1, for the bias
   float label;
 };
 
@@ -82,7 +82,7 @@ std::vector<Sample> read_samples() {
   std::vector<Sample> samples;
   const auto lines =
       io::read_lines(std::string(HIPRESS_SOURCE_DIR) + "/tests/data/breast_cancer.csv");
-  for (std::size_t i = 1; i < lines.size(); ++i) {  // the first says what there is
+  for (std::size_t i = 1; i < lines.size(); ++i) {  // the first line names the columns
     Sample sample;
     for (const std::string_view field : io::split_fields(lines[i])) {
       sample.features.push_back(std::stof(std::string(field)));
@@ -95,7 +95,7 @@ std::vector<Sample> read_samples() {
   for (std::size_t i = samples.size(); i > 1; --i) {
     std::swap(samples[i - 1], samples[generator() % i]);
   }
-  // Each feature with mean 0 and deviation 1 over the training data.
+  // Scales each feature to mean 0 and deviation 1 over the training data.
   for (int f = 0; f < kFeatures; ++f) {
     double sum = 0, squares = 0;
     for (std::size_t i = 0; i < kTrained; ++i) {
@@ -114,7 +114,7 @@ double score(const std::vector<float>& weights, const Sample& sample) {
   return std::inner_product(weights.begin(), weights.end(), sample.features.begin(), 0.0);
 }
 
-/// How sure a model is that a sample's label is 1, as log odds.
+/// A model's log odds that a sample's label is 1.
 using Score = std::function<double(const Sample&)>;
 
 double loss(const Score& score, const Sample& sample) {
@@ -129,7 +129,7 @@ double mean_loss(const Score& score, const std::vector<Sample>& samples, std::si
   return sum / static_cast<double>(last - first);
 }
 
-/// On the data that training has not seen.
+/// Sets loss and accuracy on the test data.
 void test(Curve& curve, const Score& score, const std::vector<Sample>& samples) {
   curve.test_loss = mean_loss(score, samples, kTrained, samples.size());
   const auto right = std::count_if(samples.begin() + kTrained, samples.end(), [&](const Sample& s) {
@@ -138,7 +138,7 @@ void test(Curve& curve, const Score& score, const std::vector<Sample>& samples) 
   curve.test_accuracy = static_cast<double>(right) / static_cast<double>(samples.size() - kTrained);
 }
 
-/// The sample that a node has at a place of its batch in a step.
+/// Sample at a place of a node's batch in a step.
 const Sample& drawn(const std::vector<Sample>& samples, int node, int step, int place) {
   constexpr std::size_t kShare = kTrained / kNodes;
   const std::size_t at = static_cast<std::size_t>(step * kBatch + place) % kShare;
@@ -147,7 +147,7 @@ const Sample& drawn(const std::vector<Sample>& samples, int node, int step, int 
 
 float rate_of(int step) { return 0.2f / (1 + static_cast<float>(step) / 100); }
 
-/// The gradient of one node's batch.
+/// Gradient of one node's batch.
 std::vector<float> gradient_of(const std::vector<float>& weights,
                                const std::vector<Sample>& samples, int node, int step) {
   std::vector<float> gradient(kWeights);
@@ -161,7 +161,7 @@ std::vector<float> gradient_of(const std::vector<float>& weights,
   return gradient;
 }
 
-/// Weights of a network, and what gradients it has: 16 x 31 of the hidden layer, 16 + 1 above it.
+/// A network with one hidden layer: 16 x 31 weights below it, and 16 + 1 above.
 struct Network {
   static constexpr int kHidden = 16;
   std::vector<float> hidden, output;
@@ -173,7 +173,7 @@ struct Network {
     for (float& weight : output) weight = distribution(generator);
   }
 
-  /// Of the hidden units, and a 1.
+  /// Activations of the hidden units, and 1 for the bias.
   std::array<double, kHidden + 1> activations(const Sample& sample) const {
     std::array<double, kHidden + 1> activations;
     for (int unit = 0; unit < kHidden; ++unit) {
@@ -190,7 +190,7 @@ struct Network {
     return std::inner_product(units.begin(), units.end(), output.begin(), 0.0);
   }
 
-  /// Adds the gradient of a sample's loss, times `scale`, to that of both layers.
+  /// Adds the gradient of a sample's loss, times `scale`, to the gradients of both layers.
   void add_gradient(const Sample& sample, double scale, std::vector<float>& of_hidden,
                     std::vector<float>& of_output) const {
     const auto units = activations(sample);

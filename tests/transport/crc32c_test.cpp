@@ -14,7 +14,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-/// The definition: one bit at a time.
+/// CRC32C by its definition, one bit at a time.
 std::uint32_t crc32c_by_definition(std::span<const std::byte> data) {
   std::uint32_t crc = 0xFFFFFFFF;
   for (const std::byte b : data) {
@@ -34,7 +34,7 @@ std::vector<std::byte> noise(std::size_t count) {
 }  // namespace
 
 TEST_CASE("crc32c gives the published check values") {
-  // The check value of the CRC catalogue, and four of RFC 3720, B.4.
+  // These are the check value of the CRC catalogue, and four values of RFC 3720, B.4.
   const std::vector<std::byte> zeros(32, std::byte{0}), ones(32, std::byte{0xFF});
   std::vector<std::byte> rising(32), falling(32);
   for (std::size_t i = 0; i < 32; ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("crc32c gives the published check values") {
 }
 
 TEST_CASE("crc32c is the same for every length, alignment and way to compute it") {
-  // Around the block sizes: 8 (a word), 3 × 256 and 3 × 4096 (three blocks side by side).
+  // Lengths lie around block sizes: 8 (a word), 3 × 256 and 3 × 4096 (three blocks side by side).
   const std::vector<std::byte> data = noise(3 * 4096 * 2 + 1000);
   for (const std::size_t length :
        {0, 1, 7, 8, 9, 767, 768, 769, 1535, 1536, 12287, 12288, 12289, 24577, 25000}) {

@@ -15,8 +15,8 @@ constexpr std::size_t kMiB = 1024 * 1024;
 
 std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo", "tcp"); }
 
-/// All-reduces that many numbers, element i of rank r being i + r; std::runtime_error unless every
-/// sum is right. Whole numbers, whose sums are exact in any order.
+/// All-reduces `length` numbers, of which element i on rank r is i + r, and throws
+/// std::runtime_error unless every sum is right. These sums are exact in any order.
 template <class Number>
 void require_sums(Endpoint& endpoint, Collective& collective, std::size_t length,
                   const Addition& addition) {
@@ -32,8 +32,8 @@ void require_sums(Endpoint& endpoint, Collective& collective, std::size_t length
   }
 }
 
-/// Gathers, reduces and exchanges shards of that many numbers, each with its own sum or origin;
-/// std::runtime_error unless every number is right.
+/// Gathers, reduces and exchanges shards of `length` numbers, and throws std::runtime_error unless
+/// every number is right.
 void require_shards(Endpoint& endpoint, Collective& collective, std::size_t length) {
   const auto ranks = static_cast<std::size_t>(endpoint.size());
   const auto rank = static_cast<std::size_t>(endpoint.rank());
@@ -73,7 +73,7 @@ TEST_CASE("messages of all sizes go between all ranks, iteration after iteration
   const std::string transport = any_transport();
   const int size = GENERATE(1, 2, 3, 4, 5);
   CAPTURE(transport, size);
-  // Around what fits into a record (4096), around a segment (256 KiB), and several segments.
+  // Sizes lie around the limit of inline content (4096), around a segment (256 KiB), and beyond.
   const std::vector<std::size_t> bytes{0,    1,       3, 4095, 4096, 4097, kMiB / 4, kMiB / 4 + 1,
                                        kMiB, 5 * kMiB};
   const auto outcomes = run_job(transport, thread_job(size), [&](Endpoint& endpoint) {
@@ -87,7 +87,7 @@ TEST_CASE("messages of all sizes go between all ranks, iteration after iteration
 TEST_CASE("many small messages overflow no ring", "[slow]") {
   const std::string transport = any_transport();
   CAPTURE(transport);
-  // 900 messages with up to 4 KiB inside their records: 7 rings of 256 KiB per pair and iteration.
+  // 900 inline messages of 3.1 to 4 KiB fill a pair's ring of 256 KiB about 13 times an iteration.
   std::vector<std::size_t> bytes(900);
   std::iota(bytes.begin(), bytes.end(), std::size_t{4096 - 899});
   const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
@@ -100,7 +100,7 @@ TEST_CASE("many small messages overflow no ring", "[slow]") {
 TEST_CASE("messages of one pair arrive in the order in which they were sent", "[slow]") {
   const std::string transport = any_transport();
   CAPTURE(transport);
-  // Large and small ones in turns: a small one overtakes no large one.
+  // Large and small messages alternate; a small one must not overtake a large one.
   std::vector<std::size_t> bytes;
   for (std::size_t i = 0; i < 40; ++i) bytes.push_back(i % 2 == 0 ? 600'000 : i);
   std::vector<std::vector<std::uint32_t>> orders(3);
@@ -181,7 +181,7 @@ TEST_CASE("a handler may send: a token goes around the ring") {
 TEST_CASE("a message to a rank that has not begun waits for it") {
   const std::string transport = any_transport();
   CAPTURE(transport);
-  // Rank 1 begins only when rank 0 has certainly sent: it is told so by the all_gather.
+  // Rank 1 begins only after an all_gather tells it that rank 0 has sent.
   const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
     Traffic traffic(endpoint, {10, 500'000});
     for (unsigned i = 0; i < 3; ++i) {
@@ -200,7 +200,7 @@ TEST_CASE("a message to a rank that has not begun waits for it") {
 }
 
 TEST_CASE("messages to posted receives do not wait for the receiver to begin") {
-  // Rank 0 has sent all of iteration 1 before rank 1 begins it, which is then told of all at once.
+  // Rank 0 sends all messages of iteration 1 before rank 1 begins it and is told of them all.
   const std::string transport = GENERATE(as<std::string>(), "memory", "tcp");
   CAPTURE(transport);
   std::atomic<bool> told_early = false, told_in_begin = false;
@@ -212,7 +212,7 @@ TEST_CASE("messages to posted receives do not wait for the receiver to begin") {
     if (endpoint.rank() == 0) {
       traffic.begin(1);
       for (std::size_t index = 0; index < traffic.messages(); ++index) traffic.send(index);
-      endpoint.all_gather("sent");  // which arrives behind the messages
+      endpoint.all_gather("sent");  // arrives after the messages
     } else {
       endpoint.all_gather("know");
       told_early = !traffic.arrived(0).empty();
@@ -228,8 +228,8 @@ TEST_CASE("messages to posted receives do not wait for the receiver to begin") {
 }
 
 TEST_CASE("who sent to posted receives may be through before their owner begins, but once only") {
-  // What rank 1 says of iterations that it begins is behind the time for rank 0, which needs
-  // nothing of it.
+  // Rank 0 receives no messages, so it may finish its last iteration and leave the exchange before
+  // rank 1 has begun that iteration. Rank 1 must not begin a further one.
   const std::string transport = GENERATE(as<std::string>(), "memory", "tcp");
   const bool goes_on = GENERATE(false, true);
   CAPTURE(transport, goes_on);
@@ -285,7 +285,7 @@ TEST_CASE("ranks that post receives get the same messages, in any order", "[slow
       if (i % 5 != 4) all.post();
       if (i % 3 != 0) continue;
       some.run(i, i);
-      // Rank 0 does not, every other time.
+      // Rank 0 posts only every other time.
       if (endpoint.rank() > 0 || i % 2 == 0) some.post();
     }
   });
@@ -339,7 +339,7 @@ TEST_CASE("all_gather gives every rank the text of every rank") {
   const std::string transport = any_transport();
   const int size = GENERATE(1, 2, 4);
   CAPTURE(transport, size);
-  // Empty, short, and longer than a ring (256 KiB); other texts in every round.
+  // Texts are empty, short, or longer than a ring (256 KiB), and differ between rounds.
   const auto text = [](int rank, int round) {
     const std::size_t lengths[]{0, 5, 1'000'000};
     return std::string(lengths[static_cast<std::size_t>(rank + round) % 3],
@@ -450,7 +450,7 @@ TEST_CASE("shards that are not equal parts of the whole are refused") {
     refuses([&] { shards.reduce_scatter(many, few, kFloatAddition); });
     refuses([&] { shards.all_to_all(many, few); });
     refuses([&] { shards.all_to_all(std::span(many).first(19), std::span(many).first(19)); });
-    require_shards(endpoint, *collective, 7);  // the job goes on
+    require_shards(endpoint, *collective, 7);  // the job still works
   });
   CHECK(errors(outcomes) == "");
   CHECK(refused == 2 * 4);
@@ -494,12 +494,12 @@ TEST_CASE("a rank that ends the job wakes those that wait for it in an all-reduc
 }
 
 TEST_CASE("a rank in an all-reduce is told who left before it, whoever else waits") {
-  // In a ring of four its neighbours are ranks 1 and 3, which do nothing.
+  // Rank 2 leaves. In a ring of four, rank 0's neighbours are ranks 1 and 3, which do nothing.
   const std::string transport = any_transport();
   CAPTURE(transport);
   std::promise<void> over;
   const std::shared_future<void> is_over = over.get_future().share();
-  std::latch neighbours(2);  // what ends the second all-reduce must not meet them in the first
+  std::latch neighbours(2);  // rank 0 waits until ranks 1 and 3 have finished the first all-reduce
   const auto outcomes = run_job(transport, thread_job(4), [&](Endpoint& endpoint) {
     const auto collective = endpoint.collective();
     std::vector<float> values(1000, 1.0f);

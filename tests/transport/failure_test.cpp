@@ -37,7 +37,7 @@ void require_culprit(const std::vector<Outcome>& outcomes, int culprit, int exce
   }
 }
 
-/// Runs a job in which `strikes` see what their ranks put.
+/// Runs a job over faulty wires: `strikes` has a function per rank that may change its puts.
 std::vector<Outcome> run_struck(const JobOptions& job, const std::map<int, Strike>& strikes,
                                 const std::function<void(Endpoint&)>& rank_main) {
   return run_ranks(job.size, [&](int rank) {
@@ -59,17 +59,17 @@ bool is_record(const Put& put, RecordType type) {
 
 bool is_message(const Put& put) { return is_record(put, RecordType::kMessage); }
 
-/// Returns when all ranks have called it, even if one of them ends the job right after.
+/// Barrier that returns even if a rank ends the job right after it.
 void meet(Endpoint& endpoint) {
   endpoint.all_gather("here");
   try {
     endpoint.all_gather("know that all are here");
   } catch (const PeerError&) {
-    return;  // who ended the job knew it already
+    return;  // the rank that ended the job knew that all were here
   }
 }
 
-/// Does nothing until the job has failed.
+/// Waits until the job has failed, and throws the error.
 [[noreturn]] void wait_for_failure(Endpoint& endpoint) {
   std::promise<PeerError> failed;
   const auto exchange = endpoint.prepare(
@@ -117,7 +117,7 @@ TEST_CASE("abort names its culprit on every rank, in every call and event") {
     }
     exchange->send(99, 0);
   });
-  // The last call has a bad index, and says so even now.
+  // The last call has an invalid index, which is reported even after a failure.
   for (const Outcome& outcome : outcomes) CHECK(!outcome.other_error.empty());
   CHECK(events == 4);
   CHECK(culprits == 4);
@@ -168,7 +168,7 @@ TEST_CASE("a message that its receiver does not expect names the sender on every
 
 TEST_CASE("a message that is too long for its receiver names the sender on every rank") {
   const std::string transport = any_transport();
-  const std::size_t fits = GENERATE(as<std::size_t>(), 10, 5000);  // in a record, in a window
+  const std::size_t fits = GENERATE(as<std::size_t>(), 10, 5000);  // inline, in a window
   CAPTURE(transport, fits);
   const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
     std::vector<std::byte> source(6000), destination(fits);
@@ -204,7 +204,7 @@ TEST_CASE("ranks in different iterations end the job") {
 }
 
 TEST_CASE("a byte that changes on the way names the sender on every rank", "[slow]") {
-  // In a segment of its own, in one that follows its record, and in a record itself.
+  // The byte lies in a segment in a window of its own, in inline content, or in a record.
   const auto [what, bytes, at] = GENERATE(
       table<std::string, std::size_t, std::size_t>({{"segment", 300'000, 299'999 - 256 * 1024},
                                                     {"content", 100, sizeof(Record) + 99},
@@ -226,7 +226,8 @@ TEST_CASE("a byte that changes on the way names the sender on every rank", "[slo
 }
 
 TEST_CASE("a rank that fails before all have heard from it tells those, too, who is to blame") {
-  // Rank 0 hears from rank 1 what it should not while rank 2 still waits for its first word.
+  // Rank 0's hello to rank 1 is delayed, and rank 1's hello to rank 0 is damaged: rank 0 detects
+  // that before all ranks have heard from it.
   const Strike late = [](Put& put) {
     if (put.peer == 1 && is_record(put, RecordType::kHello))
       put.delay = std::chrono::milliseconds(200);
@@ -241,7 +242,7 @@ TEST_CASE("a rank that fails before all have heard from it tells those, too, who
 
 TEST_CASE("a rank that falls silent is named on every other") {
   const auto strike = [silent = false, messages = 0](Put& put) mutable {
-    // It gives up in the middle of its third iteration, between a segment and its record.
+    // Rank 1 stops in the middle of its third iteration, between a segment and its record.
     if (is_message(put) && ++messages == 5) silent = true;
     if (silent) put.copies = 0;
   };
@@ -253,7 +254,7 @@ TEST_CASE("a rank that falls silent is named on every other") {
 
 TEST_CASE("a rank that is late because it is silent is named as silent") {
   JobOptions job = thread_job(3, kShort);
-  job.silence_s = kGenerous;  // so the timeout is what ends the job
+  job.silence_s = kGenerous;  // so that the timeout ends the job
   const auto strike = [messages = 0, silent = false](Put& put) mutable {
     if (is_message(put) && ++messages == 5) silent = true;
     if (silent) put.copies = 0;
@@ -296,7 +297,7 @@ TEST_CASE("silence is noted before it is fatal, and so is its end", "[slow]") {
     changed.notify_all();
   };
   std::atomic<bool> noted = false, is_back = false;
-  // Rank 1 sends nothing, not even beats, from its third message until rank 0 has noted that.
+  // Rank 1 sends nothing, not even heartbeats, from its third message until rank 0 has noted that.
   const auto strike = [&, messages = 0](Put& put) mutable {
     if (is_message(put) && ++messages == 3) noted = await_notice("rank 1 has been silent for");
   };
@@ -321,7 +322,7 @@ TEST_CASE("a rank that lives but does not send is named when the timeout has pas
       if (endpoint.rank() != 1) traffic.send(index);
     }
     traffic.finish();
-    wait_for_failure(endpoint);  // rank 1 lacks nothing
+    wait_for_failure(endpoint);  // rank 1 has received everything, so finish() does not fail there
   });
   require_culprit(outcomes, 1);
   CHECK_THAT(outcomes[0].peer_error->what(),
@@ -342,8 +343,7 @@ TEST_CASE("a rank that does not come to an all_gather is named when the timeout 
 
 TEST_CASE("an exchange that is given up in an iteration ends the job for all", "[slow]") {
   const std::string transport = any_transport();
-  const std::size_t sent =
-      GENERATE(as<std::size_t>(), 0, 1, 4);  // of 3 messages to each of 2 ranks
+  const std::size_t sent = GENERATE(as<std::size_t>(), 0, 1, 4);  // of 6 messages
   CAPTURE(transport, sent);
   const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
     auto traffic =
@@ -362,7 +362,7 @@ TEST_CASE("an exchange that is given up in an iteration ends the job for all", "
 
 TEST_CASE("a rank that posted receives, and leaves, is named by who goes on, and gets nothing more",
           "[slow]") {
-  // Rank 1 leaves before rank 0 begins, after it has sent something, or meanwhile.
+  // Rank 1 leaves before rank 0 begins, after rank 0 has sent a message, or at about the same time.
   const std::string transport = any_transport();
   const std::string leaves = GENERATE(as<std::string>(), "the exchange", "the job");
   const std::string when = GENERATE(as<std::string>(), "before", "meanwhile", "after");
@@ -412,7 +412,7 @@ TEST_CASE("an endpoint may go in any state, and the others hear of it", "[slow]"
     auto endpoint = find_transport(transport).connect(mine);
     std::unique_ptr<Traffic> traffic;
     const auto goes = [&](const char* state) {
-      if (rank == 1 && when == state) endpoint.reset();  // before its exchange
+      if (rank == 1 && when == state) endpoint.reset();  // destroyed before its exchange
       return !endpoint;
     };
     if (goes("connected")) return;
@@ -451,7 +451,7 @@ TEST_CASE("an exchange that outlives its endpoint says so") {
 TEST_CASE("ranks that leave at different times leave in good order") {
   const std::string transport = any_transport();
   CAPTURE(transport);
-  // Rank 2 is held up between its last message and its departure until the others are gone.
+  // Rank 2 leaves only after the other ranks have gone.
   std::atomic<int> gone = 0;
   const auto outcomes = run_ranks(3, [&, job = thread_job(3)](int rank) {
     JobOptions mine = job;

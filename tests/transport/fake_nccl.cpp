@@ -1,4 +1,4 @@
-// A libnccl.so.2 for tests: it moves nothing, and writes down what it is asked for.
+// A libnccl.so.2 for tests, which moves no data and logs the calls.
 
 #include <nccl.h>
 
@@ -23,7 +23,7 @@ ncclResult_t log_call(const char* name, const void* from, const void* to, std::s
 
 extern "C" {
 
-/// What has been called since the last time this was: name, from, to, count, type and peer.
+/// Returns the calls since it was last called, one per line: name, from, to, count, type and peer.
 const char* fake_nccl_log() {
   static std::string taken;
   taken.swap(log_text);

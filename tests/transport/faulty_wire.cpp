@@ -33,8 +33,8 @@ struct FaultyWire::Way {
   std::vector<std::byte> staging;
   std::unique_ptr<Writer> writer;
   // Guarded by the relay's mutex.
-  std::uint64_t left = 0;    ///< puts that have
-  std::uint64_t waited = 0;  ///< puts that were waited for
+  std::uint64_t left = 0;    ///< number of puts that have left
+  std::uint64_t waited = 0;  ///< number of puts that have been waited for
 };
 
 struct FaultyWire::Parcel {
@@ -43,10 +43,10 @@ struct FaultyWire::Parcel {
   std::size_t offset = 0, window_offset = 0;
   int copies = 1;
   std::chrono::nanoseconds delay{};
-  int completes = 1;  ///< puts of the rank
+  int completes = 1;  ///< number of the rank's puts that it completes
 };
 
-/// What is on its way to one peer.
+/// Queue of puts on their way to one peer, and the thread that delivers them.
 class FaultyWire::Relay {
  public:
   Relay() : thread_([this] { run(); }) {}
@@ -58,7 +58,7 @@ class FaultyWire::Relay {
     queue_.push_back(std::move(parcel));
     changed_.notify_all();
   }
-  /// Returns when one more put of this way has left.
+  /// Waits until one more put of this way has left.
   void wait(Way& way) {
     std::unique_lock lock(mutex_);
     const std::uint64_t number = ++way.waited;
@@ -176,7 +176,7 @@ void FaultyWire::send(Put put, Parcel parcel) {
 void FaultyWire::send_record(Put put, Parcel parcel) {
   const auto peer = static_cast<std::size_t>(put.peer);
   Stream& stream = streams_[peer];
-  const int copies = std::max(put.copies, 1);  // a lost one leaves its place as it was
+  const int copies = std::max(put.copies, 1);  // a lost put still takes its place in the ring
   parcel.copies = std::min(put.copies, 1);
   for (int copy = 1; copy <= copies; ++copy) {
     if (stream.repeated > 0) {
@@ -185,7 +185,7 @@ void FaultyWire::send_record(Put put, Parcel parcel) {
       put.replace(record);
     }
     const Place place = place_at(stream.position);
-    // The first put is as long as the ring, whatever its record takes.
+    // The first put is as long as the whole ring, but its record takes only footprint(0).
     stream.position +=
         place.skipped + (put.bytes.size() == kRingBytes ? footprint(0) : put.bytes.size());
     parcel.offset = parcel.window_offset = place.offset;
@@ -203,7 +203,7 @@ void FaultyWire::send_record(Put put, Parcel parcel) {
 
 namespace {
 
-/// The bytes of a put that a CRC covers: not what fills up its last 16.
+/// Number of bytes of a put that a CRC covers, which excludes the padding to a multiple of 16.
 std::size_t covered(const Put& put) {
   const std::optional<Record> record = put.record();
   if (!record) return put.bytes.size();
@@ -231,7 +231,7 @@ void corrupt(Put& put, Injury& injury) {
   flip(put.bytes[bit / 8], static_cast<unsigned>(bit % 8));
 }
 
-/// The sign of a value in fp32, or a bit of whatever else is sent.
+/// Byte whose highest bit is the sign of an fp32 value, if such values are sent.
 std::byte& highest_of_four(std::span<std::byte> content, std::uint64_t draw) {
   return content[std::min(draw % content.size() / 4 * 4 + 3, content.size() - 1)];
 }

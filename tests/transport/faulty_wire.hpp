@@ -17,27 +17,27 @@
 
 namespace hipress::transport::test {
 
-/// One put on its way through a faulty wire.
+/// A put on its way through a faulty wire.
 struct Put {
   int peer = 0;
   int slot = kRingSlot;
-  std::span<std::byte> bytes;  ///< a copy of what is put: may be changed
-  // What becomes of it.
-  int copies = 1;                    ///< 0: it is lost; 2: it comes twice, a record as two of them
-  std::chrono::nanoseconds delay{};  ///< it, and all that follow it to this peer, leave later
+  std::span<std::byte> bytes;  ///< copy of the content, which may be changed
+  // Treatment of the put.
+  int copies = 1;  ///< 0: it is lost; 2: it arrives twice, a record as two records
+  std::chrono::nanoseconds delay{};  ///< delay of this put and of all later ones to this peer
   bool cut = false;                  ///< all connections of the rank close instead
 
-  /// The record that is put, if it is one: what lies in the ring. Segments have none.
+  /// The record, if the put writes to the ring. Segments in windows of their own have none.
   std::optional<Record> record() const;
-  /// Puts another record in its place, with a CRC that fits.
+  /// Replaces the record, and sets its CRC.
   void replace(Record record);
 };
 
-/// Sees every put of a rank, in its order, one at a time, and may do it harm.
+/// Function that sees every put of a rank, in order and one at a time, and may change it.
 using Strike = std::function<void(Put&)>;
 
-/// A wire that passes every put on to another one, after `strike` has seen it. What a thread puts
-/// leaves on a thread per peer, so that a delay holds up the link and not the rank.
+/// A wire that passes every put on to the wire below, after `strike` has seen it. A thread per peer
+/// passes them on, so that a delay holds up the link and not the rank.
 class FaultyWire : public Wire {
  public:
   FaultyWire(std::unique_ptr<Wire> wire, int ranks, Strike strike);
@@ -54,17 +54,17 @@ class FaultyWire : public Wire {
  private:
   class FaultyWriter;
   class Relay;
-  /// From one piece of memory into one window: the writer of the wire below, and what it reads.
+  /// A piece of memory and its window: the writer of the wire below, and the copy that it reads.
   struct Way;
   struct Parcel;
-  /// The records to one peer as they really come: once one has come twice, those behind it lie
-  /// elsewhere in the ring than the rank thinks, and have other numbers.
+  /// Actual stream of records to one peer. After a record has been doubled, later ones have other
+  /// places in the ring and other sequence numbers than the rank assumes.
   struct Stream {
     std::uint64_t position = 0;
     std::uint64_t repeated = 0;
   };
 
-  /// Throws WireClosed if the put cuts the connections, or they are closed.
+  /// Throws WireClosed if the put cuts the connections or they are closed already.
   void send(Put put, Parcel parcel);
   void send_record(Put put, Parcel parcel);
 
@@ -75,35 +75,35 @@ class FaultyWire : public Wire {
   std::vector<std::unique_ptr<Relay>> relays_;  ///< by peer
 };
 
-/// A fault under way.
+/// State of a fault.
 struct Injury {
-  std::uint64_t draw = 0;                 ///< which bit, how long: whatever the fault has to choose
-  int peer = 0;                           ///< of the put that was hit
-  bool done = false;                      ///< harm was done
-  std::optional<std::uint32_t> crc = {};  ///< of a segment that was changed, for its record
+  std::uint64_t draw = 0;  ///< random number for the fault's choices, such as a bit or a delay
+  int peer = 0;            ///< peer of the first put that is hit
+  bool done = false;       ///< the fault has taken effect
+  std::optional<std::uint32_t> crc = {};  ///< CRC of a changed segment, for its record
 };
 
-/// One row per way to go wrong.
+/// A kind of fault.
 struct FaultRow {
   std::string_view name;
   std::string_view help;
-  /// Whoever waits long enough sees nothing of it.
+  /// True if the job succeeds in spite of the fault, only later.
   bool harmless;
-  /// The job cannot succeed unless it strikes when all messages are through.
+  /// True if the job must fail, unless the fault strikes after all messages have arrived.
   bool fatal;
-  /// Is given the put that is hit, and all after it.
+  /// Called with the put that is hit, and with all later puts.
   void (*strike)(Put& put, Injury& injury);
 };
 std::span<const FaultRow> faults();
 const FaultRow& find_fault(std::string_view name);
 
-/// Where a fault strikes: the `ordinal`-th put of a kind, counted over all peers, from 0.
+/// Place where a fault strikes: put number `ordinal`, from 0, of a kind, counted over all peers.
 struct Site {
-  std::optional<RecordType> at;  ///< none: a segment in a window of its own
+  std::optional<RecordType> at;  ///< unset: a segment in a window of its own
   std::uint64_t ordinal = 0;
 };
 
-/// The strike of one fault at one place; `*struck` says afterwards whether harm was done.
+/// Makes the strike of one fault at one place. It sets `*struck` if the fault has taken effect.
 Strike make_strike(const FaultRow& fault, const Site& site, std::uint64_t draw,
                    std::shared_ptr<std::atomic<bool>> struck);
 

@@ -1,4 +1,4 @@
-// Children that a rank forks, such as those that load its data, and the connections of the rank.
+// Tests that a rank's connections end with it, although forked children (data loaders) live on.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@
 namespace hipress::transport {
 namespace {
 
-/// Long: a child that kept a connection would keep it for as long as it lives.
+/// Maximum wait; long, as a child that kept a connection would keep it for its whole life.
 constexpr int kPatience_ms = 20'000;
 
 std::pair<Socket, Socket> connected_pair() {
@@ -26,7 +26,7 @@ std::pair<Socket, Socket> connected_pair() {
   return {Socket(ends[0]), Socket(ends[1])};
 }
 
-/// A forked process that does something and then waits, until it or this object is ended.
+/// A forked process that calls `first` and then sleeps until it or this object is destroyed.
 class Child {
  public:
   template <typename First>
@@ -52,7 +52,7 @@ class Child {
 
 void nothing() {}
 
-/// What can be read in the end; none where the connection is over.
+/// Waits for a value and reads it; nullopt if the connection ends instead.
 std::optional<pid_t> read_from(const Socket& socket) {
   pollfd wanted{.fd = socket.number(), .events = POLLIN, .revents = 0};
   REQUIRE(::poll(&wanted, 1, kPatience_ms) == 1);
@@ -89,7 +89,7 @@ TEST_CASE("a connection of a rank that is killed ends, though a child of the ran
   REQUIRE(child.has_value());
   rank.kill();
   CHECK(read_from(accepted) == std::nullopt);
-  CHECK(::kill(*child, SIGKILL) == 0);  // it has outlived the rank
+  CHECK(::kill(*child, SIGKILL) == 0);  // the child has outlived the rank
 }
 
 TEST_CASE("a stream that is closed ends, though another descriptor of its socket is open") {

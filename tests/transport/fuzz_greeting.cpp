@@ -1,4 +1,4 @@
-// Greetings by somebody who does not know the secret: nothing but the right bytes is ever accepted.
+// Fuzzes the greeting with peers that do not know the secret: only the right bytes may be accepted.
 //
 //   build/fuzz/tests/transport/fuzz_greeting -max_total_time=600
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace hipress::transport;
 
-/// The fuzzer's bytes, and zeros behind them.
+/// Takes kBytes of the fuzzer's bytes, filled up with zeros.
 template <std::size_t kBytes>
 std::array<std::byte, kBytes> take(const unsigned char*& data, std::size_t& size) {
   std::array<std::byte, kBytes> bytes{};

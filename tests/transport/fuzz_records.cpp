@@ -1,5 +1,5 @@
-// The reader of what comes over a connection: frames (InStream), and the records in the ring that
-// they fill (Inbound). Damaged input ends with an error, and nothing outside a window is written.
+// Fuzzes the reader of a connection: frames (InStream), and the records (Inbound) in the ring that
+// frames fill. Damaged input must end with an error, and nothing outside a window may be written.
 //
 //   build/fuzz/tests/transport/fuzz_records -max_total_time=600 -max_len=8192
 
@@ -39,7 +39,7 @@ class StreamWindow : public Window {
   const int slot_;
 };
 
-/// Nothing but windows of one stream.
+/// Wire that only has windows, all of one stream.
 class ReadingWire : public Wire {
  public:
   explicit ReadingWire(InStream& stream) : stream_(stream) {}
@@ -60,8 +60,7 @@ void append(std::vector<std::byte>& bytes, const void* more, std::size_t count) 
   bytes.insert(bytes.end(), begin, begin + count);
 }
 
-/// The fuzzer's bytes as records that pass for whole ones, in frames for the ring, so that it gets
-/// behind the checks of their CRC.
+/// Makes the fuzzer's bytes into records with valid CRCs, in frames for the ring.
 std::vector<std::byte> sealed(std::span<const unsigned char> input) {
   std::vector<std::byte> stream;
   std::uint64_t sequence = 0, position = 0;
@@ -107,11 +106,11 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   InStream stream;
   ReadingWire wire(stream);
   Inbound inbound(wire, 1, kJob);
-  // As long as it says, so that the address sanitizer sees what is written behind it.
+  // Exactly as long as the window, so that the address sanitizer sees any write beyond it.
   std::vector<std::byte> other(kOtherBytes);
   const StreamWindow window(stream, kOtherSlot, other);
   stream.connect(Socket(ends[1]));
-  const std::size_t sent = std::min<std::size_t>(bytes.size(), 64 * 1024);  // what the kernel takes
+  const std::size_t sent = std::min<std::size_t>(bytes.size(), 64 * 1024);  // the kernel's room
   if (::send(writing.number(), bytes.data(), sent, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && sent > 0) {
     std::abort();
   }

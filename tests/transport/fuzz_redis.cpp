@@ -1,5 +1,5 @@
-// What a Redis, or whoever answers in its place, sends: replies within bounds, or an error; the
-// same whether the bytes come at once or in pieces.
+// Fuzzes the parser of Redis replies. Any bytes must give replies within bounds, or an error, and
+// the same result whether they come at once or in pieces.
 //
 //   build/fuzz/tests/transport/fuzz_redis -max_total_time=600 -max_len=4096
 
@@ -15,7 +15,7 @@ namespace {
 
 using hipress::transport::RedisReplies, hipress::transport::RedisReply;
 
-/// Everything that came of the bytes.
+/// Result of parsing some bytes.
 struct Outcome {
   std::vector<RedisReply> replies;
   bool refused = false;

@@ -34,7 +34,7 @@ Clock::time_point in_seconds(double s) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
 }
 
-/// A blocking connection to `address`.
+/// Makes a blocking connection to `address`.
 Socket visit(const std::string& address) {
   int error = 0;
   Socket socket = start_connecting(parse_address(address), error);
@@ -58,12 +58,12 @@ Nonce read_nonce(const Socket& socket) {
   return nonce;
 }
 
-/// What gloo's connections begin with.
+/// First bytes of gloo's connections.
 struct GlooPreamble {
   std::uint64_t bytes, opcode, slot, offset, length, roffset;
 };
 
-/// What strangers do to a port. What they leave open stays open as long as the result lives.
+/// A stranger's attack on a port. `begin` returns the connection that stays open, if any.
 struct Attack {
   const char* name;
   std::function<Socket(const std::string& address)> begin;
@@ -155,8 +155,8 @@ std::future<Gate::Connections> connect_later(Gate& gate, const Gate::Request& re
                     [&gate, request] { return gate.connect(kSecret, request); });
 }
 
-/// Two ranks that connect to each other, rank 1 after `meanwhile`, while rank 0 waits for it. What
-/// their connections carry is checked in both directions.
+/// Connects two ranks: rank 1 calls `meanwhile` first, while rank 0 waits for it. Checks that both
+/// connections carry bytes.
 void connect_both(Gate& gate0, Gate& gate1, const std::function<void()>& meanwhile) {
   auto first = connect_later(gate0, request({{1, gate1.address()}}, {1}));
   meanwhile();
@@ -201,7 +201,7 @@ TEST_CASE("strangers that come again and again keep no rank out") {
       std::vector<Socket> open;
       for (std::size_t i = 0; !stopped; ++i, ++visits) {
         try {
-          // The last one's answer may never come: the port closes as soon as rank 1 is in.
+          // The last attack may get no answer, as the port closes once rank 1 is connected.
           open.push_back(kAttacks[i % 3].begin(address));
         } catch (const std::exception&) {
           return;
@@ -232,7 +232,7 @@ TEST_CASE("a crowd of strangers takes a limited number of descriptors, and none 
       seen = std::max(seen, open_descriptors() - crowd.size());
     }
   });
-  // Those of rank 0's own attempt to connect, and of counting, come besides.
+  // The 8 leave room for rank 0's own attempt to connect, and for the counting itself.
   CHECK(seen <= before + static_cast<std::size_t>(kMaxUnproven) + 8);
   crowd.clear();
   CHECK(open_descriptors() == before - 2);  // both listeners are closed

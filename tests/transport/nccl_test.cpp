@@ -1,4 +1,4 @@
-// The communicator's states, deadlines and aborts, against an NCCL that does what a test says.
+// Tests the states, deadlines and aborts of the communicator with a scripted NCCL.
 
 #include "transport/nccl.hpp"
 
@@ -18,11 +18,11 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// What a rank's NCCL does from its group number `at` on (0: while it connects).
+/// Status that a rank's NCCL reports from its group number `at` on (0: while it connects).
 struct Fault {
   int rank = -1;
   int at = 0;
-  NcclStatus status = {};  ///< kBusy: for ever
+  NcclStatus status = {};  ///< kBusy: it never ends
 };
 
 class ScriptedNccl : public NcclLibrary {
@@ -80,8 +80,7 @@ NcclOperation receive(int peer, std::uint32_t tag) {
   return {.kind = NcclOperation::Kind::kReceive, .peer = peer, .tag = tag, .bytes = 4};
 }
 
-/// Three ranks connect, issue two groups each, in which they await tag 7 of their left neighbour,
-/// and look after the communicator until the job fails, or not at all.
+/// Behaviour of run_three()'s ranks after issuing: leave, or check NCCL until the job fails.
 enum class Stay : std::uint8_t { kLeave, kUntilFailure };
 
 std::vector<Outcome> run_three(ScriptedNccl& nccl, Stay stay, double timeout_s = kGenerous) {
@@ -91,7 +90,7 @@ std::vector<Outcome> run_three(ScriptedNccl& nccl, Stay stay, double timeout_s =
     communicator.issue(group, nullptr);
     communicator.issue(group, nullptr);
     while (stay == Stay::kUntilFailure) communicator.check(group);
-    // No rank leaves before all have done their part.
+    // No rank leaves before all have issued their groups.
     endpoint.all_gather("done");
   });
 }
@@ -138,7 +137,7 @@ TEST_CASE("a rank on which NCCL connects for ever ends the job within the timeou
   const auto outcomes = run_three(nccl, Stay::kUntilFailure, kShort);
   require_culprit(outcomes, 2,
                   "NCCL has connected no ranks for 2 s; rank 2 was the first to give up");
-  // It need not be the one at fault.
+  // The rank that gives up first need not be at fault.
   require_culprit(outcomes, 2, "no rank is known to be at fault: NCCL_DEBUG=WARN");
 }
 
@@ -200,8 +199,8 @@ TEST_CASE("the system's NCCL is there, or its absence is told with a remedy") {
 
 namespace {
 
-/// What rank 1 of 3 asks NCCL for, in a group of this operation: lines of name, from, to, count,
-/// type and peer. Memory is at 0x1000, and 24 bytes long; what an all-to-all fills at 0x2000.
+/// Calls of NCCL that rank 1 of 3 makes for a group of this operation: lines of name, from, to,
+/// count, type and peer. The memory has 24 bytes at 0x1000; an all-to-all fills those at 0x2000.
 std::string asked_of(const char* file, NcclOperation operation) {
   const auto library = load_nccl(file);
   const auto link = library->join(library->new_id(), 1, 3);
@@ -225,8 +224,8 @@ TEST_CASE("NCCL is asked for collectives of equal shards, in place") {
   const auto asked = [](Kind kind, NcclValues values) {
     return asked_of(HIPRESS_FAKE_NCCL, {.kind = kind, .values = values});
   };
-  // Shards of 24/3 = 8 bytes, rank 1's at 0x1008. Types as nccl.h numbers them: ncclChar 0,
-  // ncclFloat16 6, ncclFloat32 7.
+  // Shards have 24/3 = 8 bytes; rank 1's is at 0x1008. Types have their numbers in nccl.h: ncclChar
+  // 0, ncclFloat16 6, ncclFloat32 7.
   CHECK(asked(Kind::kAllReduce, NcclValues::kFloat32) == "AllReduce 1000 1000 6 7 -1\n");
   CHECK(asked(Kind::kAllGather, NcclValues::kFloat32) == "AllGather 1008 1000 8 0 -1\n");
   CHECK(asked(Kind::kReduceScatter, NcclValues::kFloat32) == "ReduceScatter 1000 1008 2 7 -1\n");
@@ -253,7 +252,7 @@ TEST_CASE("NCCL talks on the interface that is asked for, by name or address, el
   CHECK(nccl_interface("") == "=lo");
   CHECK(nccl_interface("lo") == "=lo");
   CHECK(nccl_interface("127.0.0.1") == "=lo");
-  // An address for documentation (RFC 5737), which no host has.
+  // No host has addresses that are reserved for documentation (RFC 5737, RFC 3849).
   for (const char* absent : {"203.0.113.7", "2001:db8::1", "no_such0"}) {
     CHECK_THROWS_WITH(nccl_interface(absent), Contains(absent) && Contains("ip address show"));
   }

@@ -1,6 +1,6 @@
-// One rank that exchanges messages until the job fails: transport_rank RANK SIZE RENDEZVOUS
-// TIMEOUT_S BYTES... Prints "running" after the first iteration, and what ended the job as "culprit
-// RANK: message"; exits 1 then.
+// Runs one rank that exchanges messages until the job fails: transport_rank RANK SIZE RENDEZVOUS
+// TIMEOUT_S BYTES... Prints "running" after the first iteration. When a rank is lost, prints
+// "culprit RANK: message" and exits with 1.
 
 #include <cstdio>
 #include <cstdlib>

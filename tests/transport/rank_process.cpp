@@ -15,7 +15,7 @@ extern char** environ;
 namespace hipress::transport::test {
 namespace {
 
-/// Ends that no other process inherits, or this rank's pipe would outlive it.
+/// Makes a pipe that other processes do not inherit; otherwise it would outlive this rank.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);

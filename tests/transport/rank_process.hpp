@@ -8,8 +8,8 @@
 
 namespace hipress::transport::test {
 
-/// A rank in a process of its own, killed with this object if it still lives. Its standard input
-/// and output are this object's to write and read.
+/// A rank in a process of its own, which the destructor kills if it still runs. This object writes
+/// its standard input and reads its standard output.
 class RankProcess {
  public:
   RankProcess(const std::string& program, std::vector<std::string> arguments);
@@ -20,9 +20,9 @@ class RankProcess {
   void signal(int number);
   /// Writes a line to its input.
   void tell(const std::string& line);
-  /// The next line of its output; empty when there is none.
+  /// Next line of its output; empty at the end.
   std::string line();
-  /// Ends its input, and waits until it has ended: its status, or 128 and the signal's number.
+  /// Closes its input and waits for its end. Returns its status, or 128 plus the signal's number.
   int exit_status();
 
  private:

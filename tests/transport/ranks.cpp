@@ -85,7 +85,7 @@ Traffic::Traffic(Endpoint& endpoint, std::vector<std::size_t> bytes)
       incoming_.push_back({peer, tag, std::vector<std::byte>(bytes[tag])});
     }
   }
-  // Tags name a message at its receiver: unique there, whoever it comes from.
+  // A tag identifies a message at its receiver, so it must differ between senders.
   const auto tag_at = [&](int from, std::uint32_t tag) {
     return static_cast<std::uint32_t>(from) * 1000 + tag;
   };

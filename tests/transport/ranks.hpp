@@ -12,42 +12,41 @@
 
 namespace hipress::transport::test {
 
-/// Far longer than anything here takes, also under a sanitizer on a busy machine: a test that waits
-/// for it has failed. Tests that wait for a timeout to pass use kShort.
+/// Timeout in seconds that is far longer than anything here takes, even under a sanitizer on a busy
+/// machine: a test that waits for it has failed. Tests that wait for a timeout to pass use kShort.
 inline constexpr double kGenerous = 120;
 inline constexpr double kShort = 2;
-/// What a rank may take beyond its timeout before a test calls it too late: it takes milliseconds,
-/// but machines are busy.
+/// Seconds beyond its timeout after which a rank counts as late. It needs milliseconds, but
+/// machines may be busy.
 inline constexpr double kMargin = 30;
 
-/// A rendezvous that no other test uses.
+/// Name of a rendezvous that no other test uses.
 std::string fresh_rendezvous();
 
-/// A job of `size` ranks of this process, with a rendezvous of its own; for rank 0.
+/// Options of rank 0 in a job of `size` threads, with a rendezvous of its own.
 JobOptions thread_job(int size, double timeout_s = kGenerous);
 
-/// How a rank's function ended, if not by returning.
+/// Error with which a rank's function ended, if any.
 struct Outcome {
   std::optional<PeerError> peer_error;
   std::string other_error;
 };
 
-/// Runs `rank_main` on a thread per rank and waits for all. Catch2's assertions are not for several
-/// threads: rank_main stores what the test then requires.
+/// Runs `rank_main` on a thread per rank and waits for all. As Catch2's assertions are not
+/// thread-safe, rank_main stores results, which the test then checks.
 std::vector<Outcome> run_ranks(int size, const std::function<void(int rank)>& rank_main);
 
-/// The same with a connected endpoint per rank.
+/// As run_ranks(), with a connected endpoint per rank.
 std::vector<Outcome> run_job(const std::string& transport, const JobOptions& job,
                              const std::function<void(Endpoint&)>& rank_main);
 
-/// No rank ended with an error; the text says which did.
+/// Errors with which ranks ended, one per line; empty if there were none.
 std::string errors(const std::vector<Outcome>& outcomes);
 
-/// Byte i of a message: tells sender, receiver, tag and iteration apart, and no two neighbours are
-/// equal.
+/// Byte i of a message. It depends on all arguments, and differs from its neighbours.
 std::byte pattern(int from, int to, std::uint32_t tag, std::uint64_t iteration, std::size_t i);
 
-/// Of whole numbers of 16 bits, which wrap.
+/// Addition of 16-bit integers, which wraps around.
 inline constexpr Addition kShortAddition{
     sizeof(std::uint16_t), [](void* into, const void* other, std::size_t values) {
       auto* const sums = static_cast<std::uint16_t*>(into);
@@ -57,24 +56,23 @@ inline constexpr Addition kShortAddition{
       }
     }};
 
-/// One rank's messages of the sizes `bytes` to and from every other rank; tag = index into `bytes`.
+/// One rank's messages to and from every other rank, with sizes `bytes`. The index is the tag.
 class Traffic {
  public:
   Traffic(Endpoint& endpoint, std::vector<std::size_t> bytes);
 
-  /// Fills the sources, begins, sends everything in an order drawn from `seed`, finishes, and
-  /// compares.
+  /// Runs an iteration: sends everything in an order drawn from `seed`, and checks what arrives.
   void run(std::uint64_t iteration, unsigned seed);
-  /// As run(), but in pieces.
+  /// The steps of run().
   void begin(std::uint64_t iteration);
   void send(std::size_t index);
   void finish();
-  /// Between finish() and begin().
+  /// Posts receives; call it between finish() and begin().
   void post();
 
   Exchange& exchange() { return *exchange_; }
   std::size_t messages() const { return outgoing_.size(); }
-  /// The tags that arrived in this iteration from `peer`, in their order.
+  /// Tags that have arrived from `peer` in this iteration, in order of arrival.
   const std::vector<std::uint32_t>& arrived(int peer) const;
 
  private:

@@ -31,7 +31,7 @@ std::string root_of(const TemporaryFolder& folder) {
 
 std::string in_folder(const TemporaryFolder& folder) { return "file://" + root_of(folder); }
 
-/// The file of what a rank of `job` publishes under `key`.
+/// Path of the file that a rank of `job` publishes under `key`.
 std::string file_of(const TemporaryFolder& folder, const JobOptions& job, int rank,
                     const std::string& key) {
   JobOptions job_only;
@@ -44,7 +44,7 @@ struct Met {
   std::vector<std::vector<std::byte>> secrets;  ///< by rank
 };
 
-/// Lets the ranks of the job meet, each with what `adapt` makes of the options.
+/// Makes the ranks of the job meet, each with options that `adapt` has changed for it.
 Met meet(const JobOptions& job, const std::function<void(JobOptions&)>& adapt) {
   Met met;
   met.secrets.resize(static_cast<std::size_t>(job.size));
@@ -59,7 +59,7 @@ Met meet(const JobOptions& job, const std::function<void(JobOptions&)>& adapt) {
   return met;
 }
 
-/// What rank 0 of the job, which is alone, says instead of meeting the others.
+/// Error message of rank 0 of the job if no other rank comes.
 std::string complaint(const JobOptions& job) {
   try {
     Rendezvous(job).meet();
@@ -108,7 +108,7 @@ TEST_CASE("ranks that do not know the secret are refused, and what they left is 
   const auto refusal = [&](const std::string& others_secret) {
     return meet(job, [&](JobOptions& o) {
       if (o.rank == 1) o.secret = others_secret;
-      if (o.rank == 1) o.size = 3;  // whoever interprets the card says so
+      if (o.rank == 1) o.size = 3;  // a rank that interpreted the card would report this
     });
   };
   const Met other = refusal("another secret of 16");
@@ -179,7 +179,7 @@ TEST_CASE("what is no file of a rank is an error that names it, and is neither a
   }
   SECTION("another user's file") {
     std::ofstream(card).close();
-    if (::chown(card.c_str(), 12345, 12345) != 0) return;  // only root may
+    if (::chown(card.c_str(), 12345, 12345) != 0) return;  // only root may change a file's owner
     with("belongs to user 12345");
   }
   SECTION("text that is no card") {
@@ -208,14 +208,14 @@ TEST_CASE("files at the rendezvous are their writer's alone, and no rank replace
   REQUIRE(::stat(file_of(folder, job, 0, "card").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
 
-  // Of many ranks with one number exactly one is accepted.
+  // Of many ranks with the same number, exactly one is accepted.
   job.rank = 1;
   const auto outcomes = run_ranks(8, [&](int) { Rendezvous rendezvous(job); });
   const auto refused = std::ranges::count_if(outcomes, [](const Outcome& outcome) {
     return outcome.other_error.find("rank 1 of job 'transport test' is taken") != std::string::npos;
   });
   CHECK(refused == 7);
-  CHECK(folder.count() == 2);  // no temporary file stays
+  CHECK(folder.count() == 2);  // no temporary file is left
 }
 
 TEST_CASE("a folder where everybody may remove everybody's files is refused with a remedy") {
@@ -247,7 +247,7 @@ TEST_CASE("a secret is read from a file that other users can neither read nor gu
   CHECK_THROWS_WITH(secret_in("", 0600), Contains("a secret of 0 bytes can be guessed"));
   CHECK_THROWS_WITH(secret_in("fifteen letters", 0600), Contains("give at least 16"));
   CHECK_THROWS_WITH(secret_in(std::string(65537, 'x'), 0600), Contains("at most 65536 bytes"));
-  if (::geteuid() == 0) {  // only root can play two users
+  if (::geteuid() == 0) {  // only root can act as a second user
     const std::string path = folder.file("theirs", sixteen);
     fs::permissions(path, fs::perms(0600));
     REQUIRE(::chown(path.c_str(), 4321, 4321) == 0);
@@ -258,7 +258,8 @@ TEST_CASE("a secret is read from a file that other users can neither read nor gu
   CHECK_THROWS_WITH(read_secret_file(root_of(folder)), Contains("is a folder"));
 }
 
-// The undefined-behaviour sanitizer, which comes with this one, opens pipes to look at memory.
+// Not with the address sanitizer: it runs with the undefined-behaviour sanitizer, which opens pipes
+// to inspect memory.
 #ifndef __SANITIZE_ADDRESS__
 TEST_CASE("a rank that may open no more files says so, and blames no rendezvous") {
   const TemporaryFolder folder;
@@ -267,7 +268,7 @@ TEST_CASE("a rank that may open no more files says so, and blames no rendezvous"
   job.rendezvous = redis ? "redis://127.0.0.1:1" : in_folder(folder);
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-  // With the limit at 3 no descriptor is left besides those of every process.
+  // With a limit of 3, only the standard streams can be open.
   const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   std::error_code code;

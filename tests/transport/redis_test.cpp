@@ -21,11 +21,11 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-/// A port of this host that answers as it is told to, until the client closes the connection.
+/// Server that answers one client as a script says, until the client closes the connection.
 class FakeRedis {
  public:
-  /// Answers the first commands with `good`, one each, and whatever comes then with `bad`, again
-  /// and again if `endless`, `pause` apart.
+  /// Answers the first commands with one text of `good` each, and the next with `bad`. If
+  /// `endless`, repeats `bad` without further commands, at intervals of `pause`.
   struct Script {
     std::vector<std::string> good;
     std::string bad;
@@ -70,7 +70,7 @@ class FakeRedis {
       while (script_.endless && say(client, script_.bad))
         std::this_thread::sleep_for(script_.pause);
     }
-    while (hear(client)) {  // until the client goes
+    while (hear(client)) {  // until the client closes the connection
     }
     ::close(client);
   }
@@ -95,7 +95,7 @@ class FakeRedis {
   std::thread thread_;
 };
 
-/// What rank 0 of two says that meets at the fake with such a rendezvous.
+/// Error message of rank 0 of 2 whose rendezvous is the fake; `user` precedes the URL's host.
 std::string complaint(const FakeRedis& fake, const std::string& user = "",
                       double timeout_s = kGenerous) {
   JobOptions job = thread_job(2, timeout_s);
@@ -117,7 +117,7 @@ std::string reason(const std::string& url) {
   return "";
 }
 
-/// All replies in the bytes, fed in pieces of `piece` bytes.
+/// Parses the bytes, fed in pieces of `piece` bytes, and returns all replies.
 std::vector<RedisReply> replies(std::string_view bytes, std::size_t piece) {
   RedisReplies reader;
   std::vector<RedisReply> all;
@@ -188,7 +188,7 @@ TEST_CASE("a Redis that sends without end is refused after a megabyte at most") 
   FakeRedis fake({.good = good, .bad = each.bytes, .endless = true});
   CHECK_THAT(complaint(fake),
              Contains("rank 0 cannot meet others at 'redis://127.0.0.1:") && Contains(each.reason));
-  // What was sent lies in buffers of the kernel, besides what was read.
+  // The fake can only send what the client reads and what the kernel's buffers hold.
   CHECK(fake.sent() < 100'000'000);
 }
 

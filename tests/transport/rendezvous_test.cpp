@@ -31,7 +31,7 @@ using Catch::Matchers::Contains;
 
 std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo", "tcp"); }
 
-/// An empty folder that goes with the test.
+/// An empty folder that is removed after the test.
 class Folder {
  public:
   Folder() {
@@ -54,7 +54,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// Connects every rank with options that `adapt` has changed for it, and leaves again.
+/// Connects every rank, with options that `adapt` has changed for it, and makes it leave again.
 std::vector<Outcome> connect_all(const std::string& transport, const JobOptions& job,
                                  const std::function<void(JobOptions&)>& adapt) {
   return run_ranks(job.size, [&](int rank) {
@@ -66,7 +66,7 @@ std::vector<Outcome> connect_all(const std::string& transport, const JobOptions&
   });
 }
 
-/// The message of the io::InputError that connecting gives.
+/// Message of the io::InputError that connecting throws.
 std::string refusal(const std::string& transport, const JobOptions& job) {
   try {
     find_transport(transport).connect(job);
@@ -76,15 +76,15 @@ std::string refusal(const std::string& transport, const JobOptions& job) {
   return "";
 }
 
-/// The name of what a rank of `job` publishes under `key`.
+/// Name of the item that a rank of `job` publishes under `key`.
 std::string item_name(const JobOptions& job, int rank, const std::string& key) {
   JobOptions job_only;
   job_only.job = job.job;
   return fmt::format("hipress/{:016x}/{}/{}", job_hash(job_only), rank, key);
 }
 
-/// Leaves the card of a rank, with what is `different` in it, at the place where `job`'s ranks
-/// meet, which is there as long as what is returned.
+/// Leaves a rank's card, with the fields of `different` changed, at the rendezvous of `job`. The
+/// rendezvous exists at least as long as the returned object.
 [[nodiscard]] std::shared_ptr<void> leave_card(const JobOptions& job, int rank,
                                                const nlohmann::json& different) {
   const auto store = shared_by_name<LocalStore>(job.rendezvous);
@@ -101,7 +101,7 @@ std::string item_name(const JobOptions& job, int rank, const std::string& key) {
   return store;
 }
 
-/// A port of this host that takes connections and never answers, as a Redis that is stopped does.
+/// A port of this host that accepts connections and never answers, like a stopped Redis.
 class Mute {
  public:
   Mute() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -126,7 +126,7 @@ class Mute {
   int socket_, port_ = 0;
 };
 
-/// The IPv4 addresses, with ports, at which this process listens.
+/// IPv4 addresses, with ports, at which this process listens.
 std::set<std::string> listening() {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -197,7 +197,7 @@ TEST_CASE("ranks meet in a folder, and leave nothing there") {
   const Folder folder;
   JobOptions job = thread_job(4);
   job.rendezvous = folder.rendezvous();
-  for (int round = 0; round < 2; ++round) {  // the second time with the same job text
+  for (int round = 0; round < 2; ++round) {  // the second time with the same job id
     const auto outcomes = connect_all("gloo", job, [](JobOptions&) {});
     CHECK(errors(outcomes) == "");
     CHECK(folder.files() == 0);
@@ -232,7 +232,7 @@ TEST_CASE("a rank listens on the interface asked for, and on loopback by default
   struct Case {
     std::string interface, address;
   };
-  // All of 127/8 is this host, so that 127.0.0.2 tells an interface asked for from the default.
+  // All of 127/8 is this host, so 127.0.0.2 differs from the default and works everywhere.
   const Case each =
       GENERATE(Case{"", "127.0.0.1:"}, Case{"lo", "127.0.0.1:"}, Case{"127.0.0.2", "127.0.0.2:"});
   CAPTURE(each.interface);
@@ -244,7 +244,7 @@ TEST_CASE("a rank listens on the interface asked for, and on loopback by default
   const auto outcomes = run_ranks(2, [&](int rank) {
     JobOptions mine = job;
     mine.rank = rank;
-    // Rank 0 listens until rank 1 has come, which looks before.
+    // Rank 0 listens until rank 1 has come. So rank 1 looks at the open ports before it connects.
     while (rank == 1 && ours.empty()) {
       if (zero_has_failed) return;
       std::this_thread::yield();
@@ -286,7 +286,7 @@ TEST_CASE("ranks open no more files and sockets than their transport says") {
   const Descriptors each = find_transport(transport).descriptors(kRanks);
   CHECK(connected <= kRanks * each.connected);
   CHECK(with_collective <= kRanks * (each.connected + each.collective));
-  // Not far from it either: what is refused for want of descriptors would otherwise run.
+  // The bound must not be far too large either, or jobs that could run would be refused.
   CHECK(connected >= kRanks * each.connected / 2);
 }
 
@@ -295,7 +295,7 @@ TEST_CASE("what an earlier job left in a folder stops only a job with the same t
   JobOptions job = thread_job(2, kShort);
   job.rendezvous = folder.rendezvous();
   job.job = "first";
-  CHECK_THROWS_AS(find_transport("gloo").connect(job), PeerError);  // rank 1 never comes: leftovers
+  CHECK_THROWS_AS(find_transport("gloo").connect(job), PeerError);  // rank 1 never comes
   REQUIRE(folder.files() > 0);
 
   job.timeout_s = job.silence_s = kGenerous;
@@ -309,7 +309,7 @@ TEST_CASE("ranks of different jobs at one place do not connect") {
   const std::string transport = any_transport();
   CAPTURE(transport);
   const JobOptions job = thread_job(4);
-  // Ranks 0 and 1 twice, of two jobs of two.
+  // The four threads are ranks 0 and 1 of two jobs.
   const auto outcomes = connect_all(transport, job, [](JobOptions& o) {
     o.size = 2;
     o.job = o.rank < 2 ? "one" : "other";
@@ -343,14 +343,14 @@ TEST_CASE("a rank that takes no part tells the others why, where they meet") {
       GENERATE(as<std::string>(), "plan.yaml: cannot be read", "rank 1 lacks memory");
   CAPTURE(transport, why);
   const JobOptions job = thread_job(3);
-  const auto store = shared_by_name<LocalStore>(job.rendezvous);  // also while no rank uses it
+  const auto store = shared_by_name<LocalStore>(job.rendezvous);  // keeps it alive
   const auto outcomes = connect_all(transport, job, [&](JobOptions& o) {
     if (o.rank != 1) return;
     refuse(o, why);
     throw io::InputError("refused");
   });
   for (const std::size_t rank : {0, 2}) {
-    // A reason that names the rank needs no second name.
+    // The rank is put before the reason, unless the reason names it.
     CHECK(outcomes[rank].other_error == (why.starts_with("rank 1") ? why : "rank 1: " + why));
   }
 }
@@ -365,7 +365,7 @@ TEST_CASE("a rank that takes no part tells ranks that meet in a folder, too", "[
     throw io::InputError("refused");
   });
   for (const std::size_t rank : {0, 2}) CHECK(outcomes[rank].other_error == "rank 1: no plan");
-  CHECK(folder.files() == 2);  // of the ranks that came
+  CHECK(folder.files() == 2);  // the cards of the ranks that came
 }
 
 TEST_CASE("a refusal leaves nothing in a folder, where it would stop the next job", "[slow]") {
@@ -408,14 +408,14 @@ TEST_CASE("loopback between hosts is refused, and told which rank listens there"
   }
   SECTION("on one host, nothing is said of it, and the other rank is awaited") {
     CHECK_THROWS_AS(of(io::boot_id(), "127.0.0.1", ""), PeerError);
-    CHECK_THROWS_AS(of("", "127.0.0.1", ""), PeerError);  // not known
+    CHECK_THROWS_AS(of("", "127.0.0.1", ""), PeerError);  // unknown boot id
   }
 }
 
 TEST_CASE("loopback is known by address and by name") {
   CHECK(loopback("") == "127.0.0.1");
   for (const char* own : {"127.0.0.1", "127.8.0.2", "::1", "lo"}) CHECK(loopback(own) == own);
-  // Addresses for documentation (RFC 5737, RFC 3849).
+  // The first two are reserved for documentation (RFC 5737, RFC 3849).
   for (const char* other : {"192.0.2.1", "2001:db8::1", "no-such"}) CHECK(loopback(other) == "");
 }
 
@@ -433,7 +433,7 @@ TEST_CASE("a store that fails is told in its own words, and no rank is blamed", 
   SECTION("where nobody may write") {
     JobOptions job = thread_job(2);
     job.rendezvous = "file:///proc";
-    // Root may write everywhere, so that it is the attempt that fails.
+    // Root may write everywhere, so for root only the attempt to write fails.
     CHECK_THAT(
         failure(job),
         Contains(::geteuid() == 0 ? "rank 0 of job 'transport test' cannot leave its card at "

@@ -14,14 +14,14 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-/// Both ends of a connection.
+/// Returns both ends of a new connection.
 std::array<Socket, 2> connection() {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   return {Socket(ends[0]), Socket(ends[1])};
 }
 
-/// Rank 0 of two, whose neighbour is this test: what it sends fits into the sockets' buffers.
+/// Rank 0 of 2. The test plays rank 1; everything that they send fits into the sockets' buffers.
 struct Neighbour {
   std::array<Socket, 2> to = connection(), from = connection();
   std::shared_ptr<WireCollective> rank_0 =
@@ -32,7 +32,7 @@ struct Neighbour {
     const std::size_t bytes = numbers.size() * sizeof(Number);
     REQUIRE(::send(to[1].number(), numbers.data(), bytes, 0) == static_cast<ssize_t>(bytes));
   }
-  /// All that rank 0 has sent, and nothing more.
+  /// Closes rank 0, and returns all bytes that it has sent.
   std::vector<std::byte> received() {
     rank_0->close();
     std::vector<std::byte> bytes(1 << 16);
@@ -52,8 +52,8 @@ void append(std::vector<std::byte>& bytes, const std::vector<Number>& numbers) {
   bytes.insert(bytes.end(), added.begin(), added.end());
 }
 
-/// Two ranks, n numbers: each sends their length (8 bytes), half of its own, and half of the sums,
-/// so numbers of two bytes take half of what those of four take.
+/// Requires the stream of rank 0 for n numbers: their length (8 bytes), half of its own numbers,
+/// and half of the sums. 2-byte numbers thus take half of the bytes of 4-byte numbers.
 template <class Number>
 void require_stream(const Addition& addition) {
   constexpr std::size_t kHalf = 500;
@@ -63,8 +63,8 @@ void require_stream(const Addition& addition) {
   second.assign(values.begin() + kHalf, values.end());
   Neighbour neighbour;
   neighbour.send(std::vector<std::uint64_t>{values.size() * sizeof(Number)});
-  neighbour.send(std::vector<Number>(kHalf, Number{7}));  // its second half
-  neighbour.send(std::vector<Number>(kHalf, Number{9}));  // the first half's sums
+  neighbour.send(std::vector<Number>(kHalf, Number{7}));  // rank 1's second half
+  neighbour.send(std::vector<Number>(kHalf, Number{9}));  // sums of the first half
   neighbour.rank_0->all_reduce(std::as_writable_bytes(std::span(values)), addition);
 
   std::vector<std::byte> expected;

@@ -30,14 +30,14 @@ void say(const Socket& to, const void* bytes, std::size_t count) {
   REQUIRE(::send(to.number(), bytes, count, MSG_NOSIGNAL) == static_cast<ssize_t>(count));
 }
 
-/// A header, and as many bytes as are given, which need not be as many as it says.
+/// Sends a header and `bytes`, whose number may differ from the header's.
 void say_frame(const Socket& to, const FrameHeader& header, std::vector<char> bytes = {}) {
   const auto* const begin = reinterpret_cast<const char*>(&header);
   bytes.insert(bytes.begin(), begin, begin + sizeof header);
   say(to, bytes.data(), bytes.size());
 }
 
-/// A window in the middle of memory that no frame may touch.
+/// A window between memory that no frame may touch.
 struct Guarded {
   std::vector<std::byte> memory = std::vector<std::byte>(300, std::byte{0x11});
   std::span<std::byte> window = std::span(memory).subspan(100, 100);
@@ -146,17 +146,17 @@ TEST_CASE("a window that is withdrawn is not written to, and what was complete b
   SECTION("in the middle of one") {
     say_frame(theirs, {.bytes = 1, .slot = kSlot}, {'a'});
     say_frame(theirs, {.bytes = 4, .slot = kSlot + 1}, {'b', 'c'});
-    stream.wait(kSlot);  // which reads the frame behind it, too
+    stream.wait(kSlot);  // reads the beginning of the next frame, too
     stream.withdraw(kSlot + 1);
     std::ranges::fill(other, std::byte{0});
-    ::send(theirs.number(), "de", 2, MSG_NOSIGNAL);  // which may fail: the connection is over
+    ::send(theirs.number(), "de", 2, MSG_NOSIGNAL);  // may fail, because the connection is over
     CHECK_THROWS_AS(stream.wait(kSlot), WireClosed);
   }
   SECTION("while a wait reads one") {
     std::thread reader([&] {
       try {
         stream.wait(kSlot);
-      } catch (const std::runtime_error&) {  // in the middle of the frame, or before it
+      } catch (const std::runtime_error&) {  // withdrawn in the frame, or before it
       }
     });
     say_frame(theirs, {.bytes = 4, .slot = kSlot + 1}, {'b', 'c'});
@@ -196,7 +196,7 @@ TEST_CASE("puts that the kernel has no room for wait, and arrive in their order"
   for (std::size_t put = 0; put < kPuts; ++put) {
     out.put(kSlot, std::span(source).subspan(put * kBytes, kBytes), put * kBytes, progress);
   }
-  CHECK(wanted == 1);  // by the first; the others wait behind it
+  CHECK(wanted == 1);  // the first put wants room; the others wait behind it
   std::thread sender([&] {
     while (progress.waited < kPuts) {
       out.continue_sending();
@@ -218,7 +218,7 @@ TEST_CASE("a put that was forgotten in its middle ends the connection") {
   out.put(kSlot, source, 0, second);
   REQUIRE(first.left == 0);
   out.forget(second);
-  CHECK_NOTHROW(out.put(kSlot, source, 0, second));  // what had not begun can go
+  CHECK_NOTHROW(out.put(kSlot, source, 0, second));  // nothing of it had been sent
   out.forget(first);
   CHECK_THROWS_AS(out.put(kSlot, source, 0, second), WireClosed);
   CHECK_THROWS_AS(out.wait(first), WireClosed);

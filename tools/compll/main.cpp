@@ -1,4 +1,4 @@
-// hipress-compll: programs in, operators out.
+// hipress-compll: compiles CompLL programs into operators.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using namespace hipress;
 
-/// Path of a program: `name` itself if it exists, else the shipped program of that name.
+/// Path of a program: `name` if that file exists, else the shipped program of that name.
 std::string file_of(const std::string& name) {
   const std::vector<std::string> shipped = io::data_names("kernels/algorithms", ".pse");
   const bool is_shipped =

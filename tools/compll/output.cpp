@@ -36,7 +36,7 @@ std::string operator_file(const Options& options) {
   return (std::filesystem::path(options.folder) / name).string();
 }
 
-/// Writes a file and, unless `quiet`, prints its name on stdout and its description on stderr.
+/// Writes a file. Unless `quiet`, prints its name on stdout and its description on stderr.
 void write(const std::string& path, const std::string& text, const std::string& what, bool quiet) {
   io::refuse_input(path);
   io::write_file(path, [&](std::ostream& out) { out << text; });
@@ -59,7 +59,7 @@ std::string describe_operator(const Options& options) {
                      options.framework);
 }
 
-/// Description of a program: "mean_ternary, a quantiser for CPUs and GPUs; parameters: bits (2)"
+/// Description of a program: "mean_ternary, a quantiser for CPUs and GPUs; parameters: bits (2)".
 std::string describe(const Program& program) {
   std::string text = fmt::format("{}, {} for {}", export_name(program),
                                  program.block >= 0       ? "a quantiser of blocks"

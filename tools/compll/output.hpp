@@ -16,17 +16,17 @@ struct Options {
   bool body = false, wrapper = false, registration = false, quiet = false;
 };
 
-/// Checks options against each other, and outputs for writability. Throws std::invalid_argument or
-/// io::InputError.
+/// Checks that the options agree with each other, and that the outputs can be written. Throws
+/// std::invalid_argument or io::InputError.
 void check(const Options& options);
 
-/// Checks the program against the options. Throws std::invalid_argument.
+/// Checks that the program fits the options. Throws std::invalid_argument.
 void check(const Options& options, const Program& program);
 
 /// Writes the requested outputs.
 void write_all(const Options& options, const Compiled& compiled);
 
-/// Prints notes on the program, its description and its use on stderr; nothing with `quiet`.
+/// Prints the program's notes, description and use on stderr. Prints nothing with `quiet`.
 void say(const Options& options, const Compiled& compiled);
 
 }  // namespace hipress::compll

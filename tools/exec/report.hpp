@@ -6,7 +6,7 @@
 
 namespace hipress::replay {
 
-/// Prints predicted beside measured times as text.
+/// Prints the predicted times beside the measured ones, as text.
 void print(std::ostream& out, const requests::Replayed& replayed);
 
 }  // namespace hipress::replay

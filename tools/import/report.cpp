@@ -19,7 +19,7 @@ std::string or_dash(const std::optional<double>& seconds) {
 
 std::string bytes(std::int64_t count) { return io::format_amount(count); }
 
-/// Prints layers in order of forward, and the cost of each kind of collective per step.
+/// Prints the layers in forward order, and the cost per step of each kind of collective.
 void print_sharding(const Sharding& sharding) {
   fmt::print(
       std::cout, "{} layers, {} shards of each{}: {}\n\n", sharding.layers.size(), sharding.ranks,
@@ -49,7 +49,7 @@ void print_sharding(const Sharding& sharding) {
   fmt::print(std::cout, "\n");
 }
 
-/// Prints the model's times of a step.
+/// Prints the parts of a step's time as the model has them.
 void print_account(const models::Model& model, const models::Traced& traced) {
   const std::string times = model.micro_steps > 1 ? fmt::format("{} x ", model.micro_steps) : "";
   fmt::print(
@@ -60,7 +60,7 @@ void print_account(const models::Model& model, const models::Traced& traced) {
       io::format_duration(traced.exposed_communication_s));
 }
 
-/// Prints a model that was described, without a trace.
+/// Prints a model that was made from a description instead of a trace.
 void print_described(const Imported& trace, const ImportedModel& imported,
                      const std::vector<std::string>& diagnostics) {
   fmt::print(std::cout, "{}: {} gradients, {} elements\n", trace.format,

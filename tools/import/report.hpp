@@ -5,7 +5,7 @@
 
 #include "traces/imported_model.hpp"
 
-/// Report of hipress-import on stdout. print_report() logs diagnostics on stderr.
+/// Report of hipress-import, on stdout. Diagnostics are logged on stderr.
 namespace hipress::traces {
 
 /// Prints the report as text; `imported` is null if no model was made.

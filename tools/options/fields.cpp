@@ -19,7 +19,7 @@ std::string option_name(const requests::Field& field) {
   return name;
 }
 
-/// Adds an option, or a flag for booleans and for numbers with a default value of their own.
+/// Adds the option of a field. Booleans, and numbers that may be given without a value, are flags.
 CLI::Option* add(CLI::App& app, const requests::Field& field, const std::string& name) {
   const std::string help = io::as_command_line(field.help);
   return std::visit(

@@ -11,7 +11,7 @@ class Option;
 
 namespace hipress::tools {
 
-/// Adds the option of a field: "gpus_per_node" is --gpus-per-node, unless `name` is given. The
+/// Adds the option of a field: --gpus-per-node for "gpus_per_node", unless `name` is given. The
 /// field's variable must outlive the app; the field itself need not.
 CLI::Option& bind(CLI::App& app, const requests::Field& field, std::string name = {});
 

@@ -13,7 +13,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kManyRows = 40;  // longer tables are preceded by a summary
+constexpr std::size_t kManyRows = 40;  // longer tables follow a summary
 
 /// Time with its sign: "+1.2ms", "-30us".
 std::string difference(double seconds) {
@@ -24,7 +24,7 @@ std::string percent(double value, double of) {
   return of > 0 ? fmt::format("{:+.1f} %", 100 * (value / of - 1)) : "";
 }
 
-/// Column width: length of the longest text, at least that of `title`.
+/// Width of a column: the length of its longest text or of `title`, whichever is larger.
 template <class Rows, class Text>
 std::size_t width_of(std::string_view title, const Rows& rows, const Text& text) {
   std::size_t width = title.size();
@@ -67,7 +67,7 @@ void print_robust(std::ostream& out, const RobustChoice& choice) {
 
 // ---- explanation ----
 
-/// Options with their counts: "9 onebit, K = 16; 3 raw, K = 1"
+/// Options with their counts: "9 × onebit, K = 16; 3 × raw, K = 1".
 std::string describe_options(const SizeClass& size) {
   std::string text;
   for (const auto& [option, count] : size.options) {
@@ -85,7 +85,7 @@ void print_classes(std::ostream& out, const std::vector<SizeClass>& classes) {
   }
 }
 
-/// Explains negative worths.
+/// Explains why a worth can be negative.
 void print_why_negative(std::ostream& out, bool estimated) {
   fmt::print(
       out,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kBroadcastOutput = "broadcast.yaml";
 
-/// Optimality of the chunk count, in words.
+/// Says how certain it is that the chunk count is the best.
 std::string note(const BroadcastChoice& choice) {
   return choice.proven
              ? fmt::format("the best of all {} chunk counts", choice.counts)

@@ -15,7 +15,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Prints the answer's sentence, then the table of numbers of hosts, then changes that would help.
+/// Prints the answer's sentence, the table of numbers of hosts, and the changes that would help.
 void print_hosts(const requests::HostsAnswer& answer) {
   fmt::print(std::cout, "{}\n\n", io::as_command_line(answer.sentence));
   fmt::print(std::cout, "{:>6} {:>6} {:>10} {:>10} {:>10} {:>16} {:>10} {:>16} {:>8}  {}\n",

@@ -4,8 +4,7 @@
 
 namespace hipress::planner {
 
-/// If the options name several numbers of hosts, prints what each additional host gains and returns
-/// true.
+/// If several numbers of hosts are given, prints the gain from each more host and returns true.
 bool answer_hosts(const Options& options);
 
 }  // namespace hipress::planner

@@ -1,5 +1,5 @@
-// hipress-plan: decides per gradient whether to compress it, and into how many partitions. Without
-// a profile it is a drop-in for SeCoPa.py: same options, same file.
+// hipress-plan: decides for each gradient whether to compress it, and how many partitions it gets.
+// Without a profile, it can replace SeCoPa.py: it takes the same options and writes the same file.
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
@@ -27,7 +27,7 @@ namespace {
 using namespace hipress;
 using planner::Options;
 
-/// Draws a progress bar; set on terminals only.
+/// Draws a progress bar. Only used on terminals.
 void show_progress(const requests::Progress& progress) {
   constexpr int kWidth = 30;
   const int done = static_cast<int>(progress.share * kWidth);
@@ -35,14 +35,14 @@ void show_progress(const requests::Progress& progress) {
              io::format_duration(progress.best_s.value_or(0)));
 }
 
-/// Announces a long search, which an interrupt ends with the best plan so far.
+/// Announces a long search, and that an interrupt ends it with the best plan so far.
 void announce(const planner::Request& request) {
   constexpr double kLong_s = 30;
   if (request.evaluations || request.budget_s.value_or(0) < kLong_s) return;
   tools::inform("searching; an interrupt ends the search with the best plan so far");
 }
 
-/// Hooks of a request; an interrupt ends the program unless a search optimises.
+/// Hooks of a request. An interrupt ends a search that optimises, or else the program.
 requests::Hooks hooks_of(const Options& options, std::optional<io::InterruptScope>& scope) {
   requests::Hooks made;
   made.warn = tools::warn;
@@ -58,7 +58,6 @@ requests::Hooks hooks_of(const Options& options, std::optional<io::InterruptScop
   return made;
 }
 
-/// Prints a library's sentence on its own line.
 void say(const std::string& sentence) {
   fmt::print(std::cout, "{}\n", io::as_command_line(sentence));
 }

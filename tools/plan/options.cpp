@@ -15,7 +15,7 @@ void declare_options(CLI::App& app, Options& options) {
                    "--cluster, X.yaml)")
           ->group(std::string(requests::headings::kOutput));
     }
-    if (field.name == "page") continue;  // a field only for callers of the library
+    if (field.name == "page") continue;  // only for callers of the library
     const CLI::Option& option = tools::bind(app, field);
     if (field.name == "disable_pass") {
       app.add_flag("--list-passes", options.list_passes,

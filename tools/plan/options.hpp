@@ -13,10 +13,10 @@ class App;
 namespace hipress::planner {
 
 inline constexpr std::string_view kDefaultOutput = "SeCoPaPlan.txt";
-/// Default output for a machine; SeCoPa's text cannot express the plan's levels and groups.
+/// Default output for a machine. SeCoPa's text cannot express the levels and groups of its plans.
 inline constexpr std::string_view kMachineOutput = "plan.yaml";
 
-/// The request, and options for printing its answer.
+/// The request, and options that say how to print its answer.
 struct Options {
   Options() { request.output = kDefaultOutput; }
 
@@ -25,19 +25,19 @@ struct Options {
   bool baselines = false;
   bool list_passes = false;
 
-  /// True if all times are printed. False for the drop-in use of SeCoPa.py, which prints the
-  /// verdict alone.
+  /// True if all times are printed. False if the tool is used like SeCoPa.py, which it replaces:
+  /// then it prints only the verdict.
   bool prints_times() const {
     const Request& asked = request.request;
     return json || baselines || request.yaml() || !asked.machines.profile.empty() ||
            asked.machines.names_cluster() || asked.analysis.any();
   }
-  /// Sets kMachineOutput for a machine, unless the command line gives an output.
+  /// Chooses kMachineOutput if a machine is given and the command line names no output.
   void choose_output() {
     if (!request.request.machines.names_machine() || request.is_given("output")) return;
     request.output = kMachineOutput;
   }
-  /// Name of the plan in the report.
+  /// Name of the plan, as the report prints it.
   const std::string& plan_name() const {
     const std::string& plan = request.request.analysis.plan;
     return plan.empty() ? request.output : plan;

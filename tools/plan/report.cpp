@@ -22,12 +22,12 @@
 namespace hipress::planner {
 namespace {
 
-/// Algorithms of the plan: "onebit, fp16".
+/// Names of the plan's algorithms: "onebit, fp16".
 std::string algorithms_of(const models::Model& model, const casync::Plan& plan) {
   return fmt::format("{}", fmt::join(plans::used_algorithms(model, plan), ", "));
 }
 
-/// Prints the lower bound of iteration times, if it is informative.
+/// Prints the lower bound of the iteration time, if it is informative.
 void print_bound(const Comparison& comparison) {
   constexpr double kSaysSomething = 0.5;  // share of the plan's time
   const std::optional<double> gap = comparison.gap();
@@ -44,7 +44,7 @@ void print_bound(const Comparison& comparison) {
   }
 }
 
-/// Reason why a baseline cannot be the plan.
+/// Reason why a baseline is not allowed as the plan.
 std::string why_forbidden(const Problem& problem, const casync::Plan& plan) {
   if (!allows(problem, plan)) return "--algorithm does not allow it";
   if (problem.topology != "best" && plan.topology != problem.topology) {
@@ -89,7 +89,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
                seconds ? with_interval(*seconds, response, comparison.spread) : "not simulated",
                io::as_command_line(what));
   };
-  // With several GPUs per host, nodes are either GPUs or hosts.
+  // If hosts have several GPUs, N counts either GPUs or hosts.
   const auto said = [&](std::string_view what, const casync::Plan& plan) {
     const bool other_level = !plan.decisions.empty() && plan.nodes != problem.nodes;
     return other_level ? fmt::format("{}; N = {}", what, plan.nodes) : std::string(what);

@@ -62,7 +62,7 @@ double busy(const ScheduledPlan& plan) {
   return sim::share_of_compute(plan.compute_s, plan.iteration_s - plan.compute_s);
 }
 
-/// Topology of the gradients' collectives, or of the shards'.
+/// Topology that carries the shards or, if they do not travel in messages, the plan's own.
 const std::string& topology_shown(const casync::Plan& plan) {
   return plan.shards_in_messages() ? plan.shards_by : plan.topology;
 }
@@ -89,7 +89,7 @@ std::string about_activations(const Problem& problem) {
   return "beside " + io::format_amount(problem.activation_bytes, 3) + " of activations";
 }
 
-/// Prints frameworks' baselines in the same columns.
+/// Prints the frameworks' baselines in the same columns.
 void print_baselines(std::ostream& out, const Planned& planned) {
   const costs::Spread spread = costs::spread_of(planned.prepared->profile);
   const Problem& problem = *planned.advice.problem;

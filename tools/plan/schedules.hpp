@@ -7,7 +7,7 @@
 
 namespace hipress::planner {
 
-/// Prints the schedules that a request compares, frameworks' baselines, and the plan's memory.
+/// Prints the schedules that a request compares, frameworks' baselines, and the memory needed.
 void print_schedules(std::ostream& out, const requests::Planned& planned);
 
 /// Computes and prints the bandwidth that a job needs.

@@ -15,7 +15,7 @@
 namespace hipress::profiler {
 namespace {
 
-/// Column of the decode-and-add rate, or of a staged codec's matrix and stages.
+/// End of a codec's row: its decode-and-add rate or, for a staged codec, its matrix and stages.
 std::string describe_other(const costs::CodecCosts& costs) {
   const std::size_t stages = costs.stages.size();
   if (stages == 0) return fmt::format("{:12.2f}", rate(costs.decode_add) / 1e9);

@@ -6,7 +6,7 @@
 
 namespace hipress::profiler {
 
-/// Prints a profile that was written to `path` on stdout.
+/// Prints a profile on stdout. `path` is the file that it was written to.
 void print(const costs::Profile& profile, const std::string& path);
 
 }  // namespace hipress::profiler

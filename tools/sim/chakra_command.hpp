@@ -2,7 +2,7 @@
 
 namespace hipress::sim {
 
-/// `hipress-sim --chakra FOLDER`: simulates the graph that --export-chakra wrote. Returns the exit
+/// `hipress-sim --chakra FOLDER`: simulates a graph that --export-chakra wrote. Returns the exit
 /// status.
 int run_chakra_command(int argc, char** argv);
 

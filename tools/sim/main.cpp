@@ -16,7 +16,7 @@ namespace {
 
 using namespace hipress;
 
-/// Command line without subcommands.
+/// Command line of hipress-sim without a subcommand.
 struct CommandLine {
   requests::SimulateRequest request;
   bool json = false;

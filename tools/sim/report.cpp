@@ -37,7 +37,7 @@ void line(std::ostream& out, std::string_view label, const std::string& value) {
   fmt::print(out, "{:<24}{}\n", label, value);
 }
 
-/// Slowdown of the path's computation after `begin`, against running alone.
+/// Time by which the path's computation after `begin` was slowed, compared with running alone.
 Picoseconds slowed_on_path(const Prediction& prediction, Picoseconds begin) {
   const traces::Timeline& times = prediction.result.timeline;
   Picoseconds slowed{};
@@ -69,15 +69,16 @@ std::string describe_path(const Prediction& prediction, Picoseconds begin) {
   return text.empty() ? "none, no task takes time" : text;
 }
 
-/// Steps of the critical path shown as one: those of one kind and gradient, since a path passes the
-/// partitions and hops of a gradient one after the other. All of Backward is one stretch.
+/// Steps of the critical path that are printed as one: they have the same kind and gradient, whose
+/// partitions and hops follow each other on a path. All Backward tasks are one stretch, and so are
+/// all Forward tasks.
 struct Stretch {
   Kind kind = Kind::kForward;
   TaskId first = 0;
   TaskId last = 0;
   std::int64_t steps = 0;
   Picoseconds time{};
-  bool travels = false;  // true if it visits several nodes
+  bool travels = false;  // it visits several nodes
 };
 
 std::vector<Stretch> stretches_of(const Prediction& prediction) {
@@ -85,7 +86,7 @@ std::vector<Stretch> stretches_of(const Prediction& prediction) {
   std::map<std::pair<Kind, std::uint32_t>, Stretch> stretches;
   for (const TaskId id : prediction.critical_path) {
     const casync::Task& task = prediction.graph[id];
-    if (times.start[id] == times.end[id]) continue;  // an arrival, or a task of no cost
+    if (times.start[id] == times.end[id]) continue;  // a receive, or a task without cost
     const bool computes = is_computation(task);
     Stretch& stretch = stretches[{task.kind, computes ? 0 : task.gradient}];
     if (stretch.steps++ == 0) stretch.first = id;
@@ -106,12 +107,12 @@ std::string gradients_of(const Prediction& prediction, const Stretch& stretch) {
   return first == last ? first : first + " … " + last;
 }
 
-/// First node of a stretch: "3", or "3 …" if the stretch visits other nodes, too.
+/// First node of a stretch: "3", or "3 …" if the stretch also visits other nodes.
 std::string nodes_of(const Prediction& prediction, const Stretch& stretch) {
   return fmt::format("{}{}", prediction.graph[stretch.first].node, stretch.travels ? " …" : "");
 }
 
-/// Prints the longest stretches of the path, in order of time. The JSON has every step.
+/// Prints the longest stretches of the path in chronological order. The JSON has every step.
 void print_path(std::ostream& out, const Prediction& prediction) {
   constexpr std::size_t kShown = 10;
   const traces::Timeline& times = prediction.result.timeline;
@@ -138,7 +139,7 @@ void print_path(std::ostream& out, const Prediction& prediction) {
   }
 }
 
-/// Bytes sent per node: "33.7MB", or "33.7MB to 40.1MB" where nodes differ visibly.
+/// Bytes sent per node: "33.7MB", or "33.7MB to 40.1MB" if the nodes differ visibly.
 std::string describe_bytes_sent(const std::vector<std::int64_t>& bytes_sent) {
   const auto [least, most] = std::minmax_element(bytes_sent.begin(), bytes_sent.end());
   const std::string low = io::format_amount(*least);
@@ -146,7 +147,7 @@ std::string describe_bytes_sent(const std::vector<std::int64_t>& bytes_sent) {
   return low == high ? low : low + " to " + high;
 }
 
-/// Shares with their name: "egress 12 %", or "egress 12 to 40 %" where nodes differ visibly.
+/// Shares after their name: "egress 12 %", or "egress 12 to 40 %" if they differ visibly.
 template <class Items, class Share>
 std::string describe_shares(std::string_view name, const Items& items, Share share) {
   double least = 1e300, most = 0;
@@ -233,7 +234,7 @@ void print_sources(std::ostream& out, const Scenario& scenario, const Prediction
   }
 }
 
-/// Iteration time: "12ms", with the number of periods if it is a mean.
+/// Iteration time: "12ms". If it is a mean, the number of periods is added.
 std::string describe_iteration(const Prediction& prediction) {
   const std::string time = duration(prediction.iteration);
   if (!prediction.steady) return time;
@@ -263,7 +264,7 @@ void print_schedule(std::ostream& out, const Scenario& scenario, const Predictio
                    io::format_bit_rate(prediction.traffic.peak_bits_per_s / 8)));
 }
 
-/// Prints the slowdown of computation by concurrent work: "3.2ms on node 3, 4.1 % of the iteration:
+/// Prints by how much concurrent work slows computation: "3.2ms on node 3, 4.1 % of the iteration:
 /// 2ms by codecs, 1.2ms by transfers".
 void print_slowdown(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Slowdown slowdown = requests::slowdown_of_step(scenario, prediction);

@@ -6,7 +6,7 @@
 
 namespace hipress::sim {
 
-/// Prints times, bytes, the critical path and the resources' utilisation as text.
+/// Prints times, bytes, the critical path and the utilisation of resources, as text.
 void print_report(std::ostream& out, const Scenario& scenario,
                   const requests::Prediction& prediction);
 

@@ -28,15 +28,14 @@ std::string shell_word(std::string_view text) {
   return made + "'";
 }
 
-/// Escapes a text for a file name pattern of sbatch, in which % begins a replacement.
+/// Escapes a text for a file name pattern of sbatch, in which % starts a replacement.
 std::string pattern_word(std::string_view text) {
   std::string made;
   for (const char c : text) made += c == '%' ? std::string("%%") : std::string(1, c);
   return made;
 }
 
-/// Names of one run's files. They are random, so that concurrent runs with the same output do not
-/// collide.
+/// Names of one run's files. They are random, so concurrent runs with one output do not collide.
 class Parts {
  public:
   explicit Parts(const std::string& output)
@@ -51,7 +50,7 @@ class Parts {
   const std::string prefix_;
 };
 
-/// Command line of every task; the task's number comes from its environment.
+/// Command line of all tasks. Each task reads its number from its environment.
 std::string command_of_task(const std::string& spec, const requests::SweepRequest& request,
                             const Parts& parts, const std::string& cache, std::int64_t tasks) {
   std::string text = fmt::format(
@@ -125,7 +124,7 @@ void remove(const Parts& parts, std::int64_t tasks) {
 int sweep_by_slurm(const std::string& spec, const requests::SweepRequest& request,
                    std::int64_t tasks) {
   require_alone(request);
-  requests::read_spec(request);  // reports errors of the spec here
+  requests::read_spec(request);  // reports errors in the spec before any task runs
   requests::SweepRequest absolute = request;
   absolute.output = fs::absolute(request.output).string();
   const std::string kept = requests::cache_folder(absolute);

@@ -7,11 +7,11 @@
 
 namespace hipress::sweep {
 
-/// Runs a sweep as an array of `tasks` Slurm tasks with a shard each, waits for its end, and joins
-/// the parts into the request's output. Parts and logs lie beside the output; parts are removed at
-/// the end, logs on success. All tasks share one cache. Returns the exit status. Throws
-/// io::InputError if sbatch is missing, the request is a shard already, or the output is not a
-/// file. Throws io::RunError, which names the logs, if a task fails; the same command then resumes.
+/// Runs a sweep as an array of `tasks` Slurm tasks, one shard each. Waits for them, and joins their
+/// parts into the request's output. Parts and logs are written beside the output; parts are removed
+/// at the end, and logs on success. All tasks share one cache. Returns the exit status. Throws
+/// io::InputError if sbatch is missing, the request is already a shard, or the output is not a
+/// file. If a task fails, throws io::RunError, which names the logs; the command then resumes.
 int sweep_by_slurm(const std::string& spec, const requests::SweepRequest& request,
                    std::int64_t tasks);
 

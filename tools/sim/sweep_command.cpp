@@ -49,7 +49,7 @@ void declare_options(CLI::App& app, SweepOptions& options) {
       ->group(std::string(requests::headings::kRun));
 }
 
-/// Axes and names of plans, for --help.
+/// List of axes and of plan names, for --help.
 std::string describe_axes() {
   std::string text =
       "Every axis takes one value or a list; those marked * also a range:\n"
@@ -73,7 +73,8 @@ std::string describe_axes() {
          "are their\n10-90 % intervals. Lines that begin with # list the inputs of the file.";
 }
 
-/// Progress of a stage: a bar on terminals, which the destructor ends; elsewhere a line per minute.
+/// Shows the progress of a stage: as a bar on terminals, elsewhere as a line per minute. The
+/// destructor ends the bar.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string_view what) : what_(what) {}
@@ -104,7 +105,7 @@ class ProgressLine {
   static constexpr Clock::duration kBetweenBars = std::chrono::milliseconds(200);
   static constexpr Clock::duration kBetweenLines = std::chrono::minutes(1);
 
-  /// Remaining time at the mean rate so far: ", about 90 s left".
+  /// Remaining time, extrapolated from the mean rate so far: ", about 90 s left".
   std::string left(std::int64_t done, std::int64_t all, Clock::time_point now) const {
     if (done == all) return "";
     const double past_s = std::chrono::duration<double>(now - begin_).count();

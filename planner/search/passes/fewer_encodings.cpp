@@ -10,9 +10,10 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kShareOfSearch = 0.5;  // part of a pass's share for each topology's search
+// Part of the pass's share that the search for each topology gets.
+constexpr double kShareOfSearch = 0.5;
 
-/// Topologies with fewer encodings than the plan's, the fewest first.
+/// Topologies that encode less often than the plan's, the one with fewest encodings first.
 std::vector<std::string> rarer(const Problem& problem, const casync::Plan& plan) {
   const auto encodings = [&](const std::string& name) {
     return casync::find_topology(name).encodings_of(plan.nodes);
@@ -25,7 +26,7 @@ std::vector<std::string> rarer(const Problem& problem, const casync::Plan& plan)
   return names;
 }
 
-/// The plan's decisions under the given topology, in one of the option set's schemes.
+/// The plan's decisions under the given topology, with a scheme that is otherwise the plan's.
 std::optional<TimedPlan> by(const std::string& topology, const Ceiling& ceiling,
                             const PassContext& context, const TimedPlan& plan) {
   Workbench bench(context.problem, plan);
@@ -43,7 +44,7 @@ std::optional<TimedPlan> by(const std::string& topology, const Ceiling& ceiling,
   return std::nullopt;
 }
 
-/// Searches for a plan with this topology alone, within the ceiling.
+/// Searches for a plan with this topology only, within the ceiling.
 std::optional<TimedPlan> searched(const std::string& topology, const Ceiling& ceiling,
                                   const PassContext& context) {
   Problem problem = context.problem;

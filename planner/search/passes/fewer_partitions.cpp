@@ -5,7 +5,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Options with the same algorithm and smaller K, the smallest first.
+/// Options with the same algorithm and a smaller K, the smallest K first.
 std::vector<std::uint16_t> coarser_cut(const Workbench& bench, std::size_t g,
                                        std::uint16_t option) {
   const std::vector<casync::Decision>& options = bench.choices().gradients[g];

@@ -9,9 +9,10 @@ namespace {
 
 using Changes = std::span<const Move::Change>;
 
-constexpr double kEstimatingShare = 0.7;  // part of a pass's share; the rest is for accepting
+// Part of a pass's share for estimates; the rest is for accept().
+constexpr double kEstimatingShare = 0.7;
 
-/// Changes that, applied in sequence, lengthen the estimated iteration by at most `slack`.
+/// Changes that, all applied, lengthen the estimated iteration by at most the share `slack`.
 std::vector<Move::Change> choose(double slack, const PassContext& context, Workbench& bench,
                                  const Preference& preference) {
   const double begin = context.budget.share();
@@ -37,7 +38,7 @@ std::vector<Move::Change> choose(double slack, const PassContext& context, Workb
   return changes;
 }
 
-/// Accepts changes within a ceiling.
+/// Applies changes as long as the plan stays within the ceiling.
 class Acceptance {
  public:
   Acceptance(const Ceiling& ceiling, const PassContext& context, Workbench& bench,

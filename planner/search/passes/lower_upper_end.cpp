@@ -11,7 +11,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr std::size_t kMostRivals = 3;  // only those with the lowest upper ends are tried
+constexpr std::size_t kMostRivals = 3;  // rivals to try: those with the lowest upper ends
 
 /// Rivals with an upper end below the plan's, the lowest first.
 std::vector<const TimedPlan*> steadier_rivals(const PassContext& context, const TimedPlan& plan) {
@@ -24,7 +24,7 @@ std::vector<const TimedPlan*> steadier_rivals(const PassContext& context, const 
   return found;
 }
 
-/// Takes as many of the rival's decisions as the ceiling allows, in the plan's own scheme. Each
+/// Takes as many of the rival's decisions as the ceiling allows, but keeps the plan's scheme. Each
 /// accepted part lowers the upper end.
 TimedPlan nearer_to(const TimedPlan& rival, const Ceiling& ceiling, const PassContext& context,
                     const TimedPlan& plan) {
@@ -37,7 +37,7 @@ TimedPlan nearer_to(const TimedPlan& rival, const Ceiling& ceiling, const PassCo
   return accept(changes, ceiling, context, bench, plan, true);
 }
 
-/// Slows host and links down to the slowest 10 % of runs.
+/// Slows the host and the links down to the speed of the slowest 10 % of runs.
 void slow_down(costs::Profile& profile, costs::Cluster& cluster) {
   constexpr double kUpperTenth = 1.2816;  // standard deviations
   const costs::Spread spread = costs::spread_of(profile);
@@ -45,8 +45,8 @@ void slow_down(costs::Profile& profile, costs::Cluster& cluster) {
   sim::slow_links(std::exp(kUpperTenth * std::hypot(spread.links, spread.model)), profile, cluster);
 }
 
-/// Changes of single gradients that, by estimates, shorten the iteration on slow machines and keep
-/// the ceiling on the given ones.
+/// Changes of single gradients that, by estimates, make the iteration shorter on slow machines, and
+/// keep the ceiling on the given ones.
 std::vector<Move::Change> steadier_decisions(const Ceiling& ceiling, const PassContext& context,
                                              Workbench& bench, const TimedPlan& plan) {
   const Machines& given = *context.problem.machines;
@@ -88,7 +88,7 @@ std::vector<Move::Change> steadier_decisions(const Ceiling& ceiling, const PassC
   return changes;
 }
 
-/// Repeats until no change helps, or until no rival's upper end is below `enough_s`.
+/// Applies steadier_decisions() until they do not help, or the upper end is at most `enough_s`.
 TimedPlan descend(double enough_s, const Ceiling& ceiling, const PassContext& context,
                   TimedPlan plan) {
   while (*plan.upper_s > enough_s && !context.over()) {

@@ -7,7 +7,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Options with a smaller loss, the smallest first; for equal losses, the same K first.
+/// Options with a smaller loss, the smallest first; of equals, those with the same K first.
 std::vector<std::uint16_t> finer(const Workbench& bench, std::size_t g, std::uint16_t option) {
   const std::vector<casync::Decision>& options = bench.choices().gradients[g];
   const auto rank = [&](std::uint16_t i) {
@@ -23,8 +23,8 @@ std::vector<std::uint16_t> finer(const Workbench& bench, std::size_t g, std::uin
   return found;
 }
 
-/// Makes single gradients raw as long as the limit allows it. This finds changes that estimates, or
-/// several changes at once, missed.
+/// Makes gradients raw one by one, as long as the ceiling allows it. This finds changes that were
+/// missed by estimates, or by trying several changes at once.
 class RawOneByOne {
  public:
   RawOneByOne(const Ceiling& ceiling, const PassContext& context, const TimedPlan& plan)

@@ -9,14 +9,14 @@
 
 namespace hipress::planner {
 
-/// Alternative plans. A polished plan must stay no slower than these.
+/// Alternatives to a plan. Passes must not make the plan slower than these.
 struct Rivals {
   /// Best known plan without compression; null: unknown.
   const TimedPlan* uncompressed = nullptr;
   std::vector<TimedPlan> others = {};
 };
 
-/// Limits of an iteration's median and upper end that a pass must keep.
+/// Limits that a pass must keep: the iteration's median and its upper end, in seconds.
 struct Ceiling {
   double iteration_s = 0;
   std::optional<double> upper_s = {};  ///< 90th percentile; none: unknown
@@ -25,28 +25,27 @@ struct Ceiling {
 /// Input of a pass.
 struct PassContext {
   const Problem& problem;
-  Budget& budget;  ///< shared by all passes; a pass counts its simulations
-  double share;    ///< share of the budget at which this pass must end
+  Budget& budget;  ///< shared by all passes; every pass counts its simulations in it
+  double share;    ///< used share of the budget at which this pass must end
   Rivals rivals = {};
-  /// Fastest time so far in seconds, to which the tolerance is relative; 0: the time of the pass's
-  /// own plan.
+  /// Fastest time so far in seconds, to which the tolerance refers; 0: the given plan's time.
   double fastest_s = 0;
 
   bool over() const { return budget.over(share); }
-  /// Ceiling for changes of `plan`: its own times. For accuracy, the ceiling is higher by
-  /// Problem::tolerance, but not above any rival.
+  /// Ceiling for changes of `plan`: its own times. For a pass for accuracy it is higher by
+  /// Problem::tolerance, but not above any rival's times.
   Ceiling ceiling(const TimedPlan& plan, bool for_accuracy) const;
 };
 
-/// True if the plan keeps the ceiling; a plan whose upper end is unknown is judged by its median.
+/// True if the plan keeps the ceiling. If its upper end is unknown, only its median is compared.
 bool is_within(const Ceiling& ceiling, const TimedPlan& plan);
 
-/// Simulates the candidate on the requested network, its upper end too if the ceiling has one. None
-/// if it exceeds the ceiling. Counts the simulations.
+/// Simulates the candidate on the requested network, with its upper end if the ceiling has one.
+/// Returns nullopt if it exceeds the ceiling. Counts the simulations.
 std::optional<TimedPlan> fitting(const Ceiling& ceiling, const PassContext& context,
                                  Workbench& bench, const Candidate& candidate);
 
-/// Improvement of a plan after the search. One file and one row in passes().
+/// Improvement of a plan after the search. Adding one is one file and one row in passes().
 struct Pass {
   std::string_view name;
   std::string_view help;  ///< the improvement
@@ -58,20 +57,20 @@ struct Pass {
 /// Passes in the order in which they run.
 std::span<const Pass> passes();
 
-/// Lowers the upper end if a rival's is lower than the plan's: takes the rival, as many of its
-/// decisions as the ceiling for accuracy allows, or a plan that is faster on slower machines.
+/// Lowers the plan's upper end if a rival's is lower. Takes the rival, or as many of its decisions
+/// as the ceiling allows, or decisions that are faster on slower machines.
 TimedPlan lower_upper_end(const PassContext& context, const TimedPlan& plan);
 
-/// Reduces re-encodings on the way: takes a plan for a topology with fewer encodings, within the
-/// ceiling for accuracy. Its decisions are the plan's, a rival's, or those of a search of its own.
+/// Reduces the encodings between sender and receiver: takes a plan for a topology that encodes less
+/// often, within the ceiling for accuracy, with the plan's or a rival's decisions or searched ones.
 TimedPlan fewer_encodings(const PassContext& context, const TimedPlan& plan);
 
 /// Changes bulk rule, batch rule or transfer order if that makes the iteration shorter.
 TimedPlan refine_scheme(const PassContext& context, const TimedPlan& plan);
 
-/// Minimises the loss within the ceiling for accuracy: compresses nothing if that is enough, else
-/// uses raw or more accurate algorithms for as many gradients as possible. Afterwards no single
-/// gradient could be raw with all else unchanged, unless the budget ended before each was tried.
+/// Minimises the loss within the ceiling for accuracy. Compresses nothing if the ceiling allows it;
+/// otherwise uses raw or more accurate algorithms for as many gradients as possible. Afterwards no
+/// single gradient could be raw with the rest unchanged, unless the budget ended first.
 TimedPlan more_accurate(const PassContext& context, const TimedPlan& plan);
 
 /// Reduces K wherever that makes the iteration no longer.

@@ -6,8 +6,8 @@
 namespace hipress::planner {
 namespace {
 
-/// Number of differences in bulk rule, batch rule and transfer order; a different topology counts
-/// 100.
+/// Number of settings, out of bulk rule, batch rule and transfer order, in which the schemes
+/// differ. Another topology counts as 100.
 int differences(const Scheme& a, const Scheme& b) {
   constexpr int kOther = 100;
   return (a.topology == b.topology && a.raw_topology == b.raw_topology ? 0 : kOther) +

@@ -17,7 +17,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxCheckedTasks = 200e3;  // largest graph to expand for a check
+constexpr double kMaxCheckedTasks = 200e3;  // largest graph that is expanded for a check
 
 constexpr std::array kPasses = {
     Pass{"scheme", "other bulk groups, batches or transfer order if that is faster", refine_scheme},
@@ -55,13 +55,13 @@ std::string verify_decisions(const Problem& problem, const casync::Plan& plan) {
   return "";
 }
 
-/// Simulated time on the requested network; none if the graph is too large.
+/// Simulated time on the requested network, in seconds; unset if the graph is too large.
 std::optional<double> plan_time_s(const Problem& problem, const TimedPlan& plan) {
   return affordable_iteration(problem.model, plan.plan, *problem.machines, plan.transfer_order)
       .iteration_s;
 }
 
-/// Runs one pass on `plan`.
+/// Runs one pass on `plan`, and keeps the result if it is within the ceiling.
 PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& plan,
                     std::vector<std::string>& warnings) {
   const auto start = std::chrono::steady_clock::now();
@@ -118,7 +118,7 @@ Ceiling PassContext::ceiling(const TimedPlan& plan, bool for_accuracy) const {
 }
 
 bool is_within(const Ceiling& ceiling, const TimedPlan& plan) {
-  constexpr double kRounding = 1 + 1e-9;  // rounding of an upper end, which is a sum of shares
+  constexpr double kRounding = 1 + 1e-9;  // for rounding of an upper end, which is a sum of shares
   if (plan.iteration_s > ceiling.iteration_s) return false;
   return !ceiling.upper_s || !plan.upper_s || *plan.upper_s <= *ceiling.upper_s * kRounding;
 }

@@ -1,10 +1,10 @@
 """Compares broadcasts that hipress-plan plans with gloo's own (torch.distributed.broadcast), in the same run and on the same
 networks of known speed. Also compares predictions with measurements.
 
-One fp32 tensor goes from node 0 to all others: by gloo, and as a chain, raw and with each of --codecs. With --lossless CODEC, as
-many bytes of bf16 numbers also go raw and with that codec. These numbers are drawn like weights, from a normal distribution with a
-standard deviation of 0.02, and rounded to bf16; a sample of them predicts the length of messages. hipress-plan makes the plans from
-a profile of this network. Needs a python3 with torch.
+One fp32 tensor goes from node 0 to all others: by gloo, and as a chain, raw and with each of --codecs. With --lossless CODEC, a
+tensor of bf16 numbers with the same size in bytes is broadcast, too, raw and with that codec. These numbers are drawn like weights,
+from a normal distribution with a standard deviation of 0.02, and rounded to bf16; a sample of them predicts the length of messages.
+hipress-plan makes the plans from a profile of this network. Needs a python3 with torch.
 """
 
 import argparse
@@ -116,7 +116,8 @@ class BroadcastBench(TorchBench):
         result.add(report)
 
     def run_nodes(self, case: Case, ways: list[Way], codecs: list[str], weights: pathlib.Path | None) -> list[Result]:
-        """Runs all ways round by round, in alternating order, so that no way always runs last, longest after the profile."""
+        """Runs all ways round by round. Every second round has the reverse order, so that no way is always the last after the
+        profile."""
         results = [Result(way, case.nnodes) for way in ways]
         for number in range(self.plan.rounds):
             profile = self.profile(case, codecs, weights)

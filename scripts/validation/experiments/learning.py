@@ -48,7 +48,7 @@ def model_file(job: learning.Job, folder: pathlib.Path, python: pathlib.Path) ->
 
 
 def only_algorithms(pilot: pathlib.Path) -> pathlib.Path:
-    """Copy of a pilot without its runs of plan files, which the planner is to predict."""
+    """Copies a pilot without its runs of plan files, which the planner is to predict. Returns the copy's path."""
     document, path = _pilot_file.read(pilot), pilot.with_suffix(".algorithms.yaml")
     for key in ("plans", "ratios", "errors"):
         document[key] = [row for row in document[key] if not row["plan"].endswith(".yaml")]
@@ -135,8 +135,8 @@ class LearningBench(TrainingBench):
 
 
 def seconds_of(blocks: list) -> float:
-    """Median over blocks of the median step time of each block. The first step of a block is left out, because it finds other arms'
-    data in the caches."""
+    """Median over blocks of the median step time of each block. The first step of a block is left out, because the caches then hold
+    other arms' data."""
     return statistics.median(statistics.median(block[1:]) for block in blocks)
 
 

@@ -3,7 +3,7 @@
 Each cell is a number of ranks and a rate. Paced ranks sleep instead of computing, for the time that the layers took in a capture of
 the text model of examples/train.py. A step of paced ranks is compared with two predictions. One is that of hipress-sim, with a
 profile that hipress-profile measured over gloo on that network. The other is the sum of computation, codecs and PyTorch's own
-collectives as they were timed there. On the host FSDP2 waits for every collective, so hipress-sim simulates fsdp(in_flight=1,
+collectives as they were timed there. On CPUs, FSDP2 waits for every collective, so hipress-sim simulates fsdp(in_flight=1,
 prefetch=none). Real ranks (--compute real) train the model. With --losses 300, two ranks train 300 steps on an unlimited network,
 and the means of the last 20 losses are compared. The plans are gather (int8block gathers) and both (int4block reductions, too).
 Needs a python3 with PyTorch 2 (--python).

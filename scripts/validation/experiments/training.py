@@ -50,7 +50,7 @@ DDP = {"ddp": Hook([], ["--average", "ddp"], None), "ddp+fp16": Hook(["--fp16"],
           for rank in (1, 2, 4)}}
 #: Bucket size of DDP for jobs with a plan, in MiB: gradients are sent soon after they are ready, not only when 25 MiB are ready.
 SMALL_BUCKETS = ["--bucket-mb", "1"]
-#: Options of the planner: the plan must also be good if links are slower or faster by this share.
+#: Options of the planner: the plan must also be good on links that are slower or faster by this share.
 UNCERTAINTY = ["--robust", "--bandwidth-uncertainty", "0.1"]
 #: Algorithms that plans may use: those of DDP's hooks, so that losses can be compared.
 ALGORITHMS = "fp16,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
@@ -72,7 +72,7 @@ HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ou
 
 
 def paced_names(text: str) -> str:
-    """Captured model in which gradients are named as those of a paced rank, by their place in forward."""
+    """Captured model whose gradients have the names of a paced rank's, by their place in forward."""
     count = len(re.findall(r"^- \{name: ", text, re.MULTILINE))
     numbers = iter(range(count - 1, -1, -1))
     return re.sub(r"^- \{name: .*?, elements:", lambda _: f"- {{name: weights.{next(numbers)}, elements:", text, flags=re.MULTILINE)
@@ -80,7 +80,7 @@ def paced_names(text: str) -> str:
 
 def as_scripts_read(text: str) -> str:
     """Captured model without comments and without its use of cores, since paced ranks do not keep cores busy. Forward is in ms, and
-    includes the time before it, as it does for the tools."""
+    includes the optimizer's time before it, as for the tools."""
     text = re.sub(r"  #.*$|^#.*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^(?:threads|\w+_core_time|hook|memory_traffic): .*\n|, core_time: [\d.]+us", "", text, flags=re.MULTILINE)
     parts = re.compile(r"^(?:forward|optimizer): ([\d.]+)us\n", re.MULTILINE)
@@ -150,7 +150,7 @@ def format_row(cell: Cell) -> str:
 
 @dataclasses.dataclass
 class Measured:
-    """Seconds of each step by way of training, and final losses of real ranks."""
+    """Seconds of each step, and final losses of real ranks, by the name of a hook or "ours"."""
 
     steps: dict = dataclasses.field(default_factory=dict)
     losses: dict = dataclasses.field(default_factory=dict)
@@ -214,8 +214,8 @@ class TrainingBench(TorchBench):
                              *arguments)["iterations_s"]
 
     def run_real(self, case: Case, ways: dict) -> Measured:
-        """Trains real ranks in all ways in one run, in turns. Losses are means of the last 20 steps. The losses of each way are
-        also written to a CSV, for plot.py losses."""
+        """Trains real ranks in one run, with the hooks of `ways` in turn. Losses are means of the last 20 steps. The losses under
+        each hook are also written to a CSV, for plot.py losses."""
         report = self.run_ways(case.nnodes, {name: ["--model", case.model, *arguments] for name, arguments in ways.items()},
                                self.steps or STEPS[case.model], BLOCK[case.model])
         for name, way in report.items():
@@ -227,14 +227,14 @@ class TrainingBench(TorchBench):
                         max(rounds) > SAME_SPEED * min(rounds))
 
     def run_ways(self, nnodes: int, ways: dict, steps: int, block: int) -> dict:
-        """Trains in all ways, given by name as arguments of train.py, a block of steps of each in turn. Returns the output of
-        training_rank.py for each way."""
+        """Trains once for each of `ways` ({name: arguments of train.py}), a block of steps of each in turn. Returns the output of
+        training_rank.py by name."""
         asked = [word for name, arguments in ways.items() for word in ("--way", f"{name}={shlex.join(map(str, arguments))}")]
         return self.run_rank(nnodes, "training_rank.py", "--warmups", 4, "--iterations", steps, "--block", block, *asked,
                              timeout_s=REAL_TIMEOUT_S)["ways"]
 
     def write_losses(self, case: Case, name: str, way: dict) -> None:
-        """Writes the losses of a way, with the seconds of its own steps."""
+        """Writes the losses of one training of run_ways(), over the seconds of its own steps."""
         ends = itertools.accumulate(step for steps in way["blocks_s"] for step in steps)
         log = self.output / f"losses_{case.model}_{case.nnodes}_{case.rate}_{name.replace(' ', '')}.csv"
         with log.open("w", newline="") as file:

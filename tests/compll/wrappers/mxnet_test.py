@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Operators of MXNet, as docs/mxnet.md builds them.
+"""Tests operators of MXNet, built with the commands in docs/mxnet.md.
 
 usage: mxnet_test.py PROJECT-ROOT FOLDER-OF-THE-TOOLS REFERENCE
 """
@@ -29,7 +29,7 @@ class Operators:
     def of(name, what):
         return getattr(nd, f"hipress_{name}_{what}")
 
-    # Without np_shape, MXNet takes a length of 0 for one that is not known yet.
+    # Without np_shape, a length of 0 means an unknown length in MXNet.
 
     def encode(self, name, gradient, state, parameters, key):
         with mxnet.util.np_shape(True):
@@ -60,7 +60,7 @@ class MXNet(operators.Checks, unittest.TestCase):
         cls.operators = Operators()
 
     def refused(self, text, function, *arguments):
-        """MXNet lists what went wrong before, too: only the last counts."""
+        """Checks the last error only, because MXNet's exceptions list earlier ones, too."""
         with self.subTest(text=text), self.assertRaises(self.operators.error) as caught:
             function(*arguments)
         self.assertRegex(str(caught.exception).rsplit("\t[", 1)[-1], text)

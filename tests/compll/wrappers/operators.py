@@ -1,6 +1,6 @@
-"""What the operators of every framework must do: cases, what they are compared with, and bad input.
+"""Tests that every framework's operators must pass: results like those of make_codec(), and errors for invalid input.
 
-A framework's test gives Operators for it and derives its TestCase from Checks.
+A framework's test defines Operators and derives its TestCase from Checks.
 """
 import os
 import pathlib
@@ -13,18 +13,18 @@ import tempfile
 
 import numpy
 
-SKIPPED = 77  # the tests' SKIP_RETURN_CODE
+SKIPPED = 77  # SKIP_RETURN_CODE of the tests in CMakeLists.txt
 LENGTHS = (0, 1, 33, 10007)
 STEPS = 3
 KEY = {"seed": 7, "node": 3, "gradient_number": 11}
-#: file of the program, its name, parameters to try
+#: Rows of (file of a program, name of its operators, parameters to test).
 PROGRAMS = (
     ("OnebitEncode", "onebit", ({},)),
     ("TerngradEncode", "terngrad", ({}, {"b": 5})),
     ("DgcEncode", "dgc", ({}, {"rho": 0.125, "momentum": 0.5})),
     ("tern", "meanternary", ({}, {"factor": 0.1})),
 )
-#: arrays of state that a program keeps
+#: State arrays by program.
 ARRAYS = {"onebit": 1, "terngrad": 0, "dgc": 2, "meanternary": 1}
 
 
@@ -38,7 +38,7 @@ def blocks(page, language):
 
 
 class Workplace:
-    """A folder with the programs, in which the commands of a framework's page are run."""
+    """Folder with the programs, where the commands of a framework's page are run."""
 
     def __init__(self, root, tools, reference, framework):
         self.root, self.reference = pathlib.Path(root), reference
@@ -61,17 +61,17 @@ class Workplace:
         return done
 
     def build(self, program):
-        """The page's commands, as printed but for the program's name; the library that they make."""
+        """Runs the page's commands for `program`, and returns the path of the library that they make."""
         script = "\n".join(blocks(self.page, "sh"))
         self.run("bash", "-euxc", re.sub(r"\btern(?=[._])", program, script))
         return str(self.path / f"{program}.so")
 
     def run_page(self):
-        """The page's Python, in a process of its own."""
+        """Runs the page's Python in a new process."""
         self.run(sys.executable, "-c", "\n".join(blocks(self.page, "python")))
 
     def expected(self, algorithm, gradients, arrays):
-        """What make_codec makes of the gradients: (message, state, decoded, sum) for every step."""
+        """Results of make_codec() for the gradients: (message, state, decoded, sum) for every step."""
         elements = gradients.shape[1]
         done = self.run(self.reference, algorithm, *map(str, KEY.values()), str(elements),
                         "state" if arrays else "none", input=gradients.tobytes(), capture_output=True)
@@ -93,18 +93,18 @@ def gradients_of(elements):
     random = numpy.random.default_rng(elements)
     gradients = random.standard_normal((STEPS, elements), dtype=numpy.float32)
     if elements > 40:
-        gradients[1, 40] = numpy.nan  # everything of that step becomes NaN, and the state stays
+        gradients[1, 40] = numpy.nan  # all values of that step become NaN; the state is unchanged
     return gradients
 
 
 class Checks:
-    """Tests of `operators`, an object with
+    """Tests of `operators`, an object with the functions
 
         encode(name, gradient, state, parameters, key) -> message, state
         decode(name, message, elements, parameters) -> values
         decode_add(name, message, values, parameters) -> sum
 
-    of NumPy arrays, and with `error`, the framework's exception.
+    on NumPy arrays, and the attribute `error`, the framework's exception class.
     """
 
     def agree(self, program, name, parameters, elements, keeps_state):

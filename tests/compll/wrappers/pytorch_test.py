@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Operators of PyTorch, as docs/pytorch.md builds them.
+"""Tests operators of PyTorch, built with the commands in docs/pytorch.md.
 
 usage: pytorch_test.py PROJECT-ROOT FOLDER-OF-THE-TOOLS REFERENCE
 """
@@ -68,7 +68,7 @@ class PyTorch(operators.Checks, unittest.TestCase):
                                     onebit.encode(gradient, torch.zeros(1, 12))))
 
     def test_wrapper_and_registration_in_two_files_and_for_any_processor(self):
-        """-w and -r by themselves, and flags that leave the portable vectors: the same bits again."""
+        """-w and -r in two calls, and compiler flags without AVX, give the same bits."""
         for part in ("-w", "-r"):
             PLACE.run("hipress-compll", "TerngradEncode.pse", part, "-f", "pytorch")
         torch_folder = torch.__path__[0]

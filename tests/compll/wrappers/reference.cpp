@@ -1,9 +1,9 @@
-// What make_codec does with gradients, as bytes: what operators of frameworks are compared with.
+// Writes the results of make_codec() for gradients; tests compare frameworks' operators with them.
 //
 //   wrapper_reference ALGORITHM SEED NODE GRADIENT-NUMBER ELEMENTS state|none < gradients > results
 //
-// Step i is encoded from the i-th ELEMENTS floats of the input. Its results are the length of the
-// message as 8 bytes, the message, the state after it, what it decodes to, and the gradient after
+// Step i encodes the i-th ELEMENTS floats of the input. Its results are the message's length in 8
+// bytes, the message, the state after it, the decoded values, and the gradient after
 // decode-and-add.
 #include <cstdint>
 #include <iostream>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Operators of TensorFlow, as docs/tensorflow.md builds them.
+"""Tests operators of TensorFlow, built with the commands in docs/tensorflow.md.
 
 usage: tensorflow_test.py PROJECT-ROOT FOLDER-OF-THE-TOOLS REFERENCE
 """

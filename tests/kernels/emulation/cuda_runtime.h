@@ -10,9 +10,8 @@
 
 #include "tests/kernels/emulation/grid.hpp"
 
-/// The part of the CUDA runtime that the launchers use, on the emulation. Everything is done when a
-/// call returns, whatever the stream. A fault of a kernel is a launch failure whose text says what
-/// happened.
+/// Emulation of the part of the CUDA runtime that the launchers use. A call returns when its work
+/// is done, on any stream. A kernel's fault is a launch failure; its text describes the fault.
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -33,10 +32,10 @@ using cudaStream_t = struct CUstream_st*;
 
 namespace hipress::kernels::emulation {
 
-/// Calls a kernel with arguments as cudaLaunchKernel takes them.
+/// Calls a kernel with arguments in the form that cudaLaunchKernel takes.
 using Invoke = void (*)(const void* kernel, void** arguments);
 
-/// By handle, how to call what was a kernel before its type was lost.
+/// By kernel handle: function that calls the kernel, whose type the handle does not have.
 inline std::map<const void*, Invoke>& kernels_by_handle() {
   static std::map<const void*, Invoke> kernels;
   return kernels;
@@ -51,7 +50,7 @@ void invoke(const void* kernel, void** arguments) {
   (std::index_sequence_for<Parameters...>());
 }
 
-/// What production code has cudaLaunchKernel take for a kernel.
+/// Handle of a kernel for cudaLaunchKernel. Production code gets it through kernels/cuda/batch.hpp.
 template <class... Parameters>
 const void* handle_of(void (*kernel)(Parameters...)) {
   static_assert((sizeof(Parameters) + ... + 0) <= 4096, "kernel parameters may be 4 KiB");
@@ -62,7 +61,7 @@ const void* handle_of(void (*kernel)(Parameters...)) {
   return handle;
 }
 
-/// The last error until somebody asks for it, and the text of the last one there was.
+/// Status of the last error, which cudaGetLastError() resets, and its text, which stays.
 struct LastError {
   cudaError_t status = cudaSuccess;
   std::string text;

@@ -1,5 +1,5 @@
-// The kernels and launchers of the CUDA back end, run on the CPU, give the bits of the host codecs:
-// messages, residuals, decoded values; in whatever order threads and blocks run.
+// Tests that the kernels and launchers of the CUDA back end, run on the CPU, give the host codecs'
+// bits (messages, residuals, decoded values), in any order of threads and blocks.
 
 #include <cmath>
 #include <limits>
@@ -51,15 +51,15 @@ constexpr const char* kAlgorithms[] = {"onebit",
                                        "fp4block(format=e2m1,block=96,stochastic=1)",
                                        "lossless"};
 constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
-/// Around words, tiles (1024) and the tiles that are added up in one go (32768).
+/// Lengths around the boundaries of words (32), tiles (1024) and blocks of tiles (32768).
 constexpr std::int64_t kElements[] = {1, 3, 31, 32, 33, 1000, 1025, 33000};
 constexpr std::uint32_t kSchedules[] = {0, 1, 2, 3};
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 void schedule(std::uint32_t seed) { emulation::Grid::instance().set_schedule(seed); }
 
-/// An algorithm on both devices: by its name in the registry; or a program of the tests, "spread"
-/// with two measuring passes and a residual, or "logblock(b=3)" with blocks and a residual.
+/// An algorithm on both devices: one of the registry, or one of the tests' programs: "spread", with
+/// two measuring passes and a residual, or "logblock(b=3)", with blocks and a residual.
 struct Pair {
   explicit Pair(std::string_view algorithm) {
     constexpr double kSpread[] = {2, 3};  // width, b
@@ -121,7 +121,7 @@ TEST_CASE("emulated kernels give the host's messages, residuals and decoded valu
       schedule(seed);
       for (const ValueType type : kTypes) {
         for (const std::int64_t elements : kElements) {
-          // A long slice once per type, to save time, each time by another schedule.
+          // To save time, a long slice runs once per type, under a different schedule each.
           if (elements > 2000 && seed != static_cast<std::uint32_t>(type) + 1) continue;
           INFO(algorithm << ", " << to_string(type) << ", " << elements << ", schedule " << seed);
           const Stored inputs = stored(type, gaussian(elements, 3));
@@ -161,7 +161,7 @@ TEST_CASE("emulated kernels give the host's bits for special inputs", "[slow]") 
   }
 }
 
-// ---- residuals left half done ----
+// ---- half-computed residuals ----
 
 /// A slice's state on the host.
 struct HostState {
@@ -171,7 +171,7 @@ struct HostState {
   Deferred deferred;
 };
 
-/// And on the device.
+/// The same state on the device.
 struct DeviceState {
   explicit DeviceState(const HostState& host)
       : data(host.data), deferred(std::vector<Deferred>{host.deferred}) {}
@@ -191,7 +191,7 @@ void require_same_states(const DeviceState& on_gpu, const HostState& on_cpu) {
   }
 }
 
-/// Encodes on both devices with a residual that may be left half done.
+/// Encodes on both devices with a residual that may be left half computed.
 void require_same_deferred_step(const Pair& codecs, const Stored& inputs, float divisor,
                                 const DeviceState& on_gpu, HostState& on_cpu) {
   const std::int64_t bytes = codecs.plain->encoded_bytes(inputs.elements());
@@ -227,7 +227,7 @@ void require_same_settled(const Pair& codecs, const DeviceState& on_gpu, HostSta
 }
 
 TEST_CASE("emulated kernels leave residuals half done as the host does", "[slow]") {
-  // terngrad has no residual, and spread none that can wait: they must do as if nothing waited.
+  // terngrad has no residual, and spread none that may be half computed: both ignore `deferred`.
   for (const char* algorithm : {"onebit", "tbq", "terngrad", "spread"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
@@ -239,17 +239,17 @@ TEST_CASE("emulated kernels leave residuals half done as the host does", "[slow]
           for (std::uint32_t step = 0; step < 5; ++step) {
             INFO(algorithm << ", " << to_string(type) << ", " << elements << ", step " << step);
             std::vector<float> inputs = gaussian(elements, step);
-            // Steps 1 and 2 meet something that no message can carry.
+            // Steps 1 and 2 have inputs that are not finite.
             if (step == 1) inputs[elements / 2] = kNan;
             if (step == 2) inputs[elements - 1] = INFINITY;
-            // Sums leave fp32's range.
+            // Step 4: sums overflow fp32.
             if (step == 4) std::fill(inputs.begin(), inputs.end(), 3e38f);
             require_same_deferred_step(codecs, stored(type, inputs), step < 3 ? 1.0f : 3.0f, on_gpu,
                                        on_cpu);
             if (step == 3) require_same_settled(codecs, on_gpu, on_cpu);
           }
           require_same_settled(codecs, on_gpu, on_cpu);
-          require_same_settled(codecs, on_gpu, on_cpu);  // nothing is owed any more
+          require_same_settled(codecs, on_gpu, on_cpu);  // already settled
         }
       }
     }
@@ -258,7 +258,7 @@ TEST_CASE("emulated kernels leave residuals half done as the host does", "[slow]
 
 // ---- batches ----
 
-/// One slice of a batch on the device, and what the host makes of it.
+/// One slice of a batch on the device; require_same() compares it with the host's results.
 struct BatchSlice {
   BatchSlice(const Codec& plain, int i)
       : inputs(stored(kTypes[i % 3], inputs_of(i))),
@@ -272,7 +272,7 @@ struct BatchSlice {
     defers = i % 4 == 3;
   }
 
-  /// Lengths from 1 to several tiles, and a NaN here and there.
+  /// Inputs of slice i: 1 to 4001 elements; every seventh slice holds a NaN.
   static std::vector<float> inputs_of(int i) {
     std::vector<float> values = gaussian(1 + i * 397 % 4001, i);
     if (i % 7 == 5) values[values.size() / 2] = kNan;
@@ -312,7 +312,7 @@ struct BatchSlice {
   bool defers = false;
 };
 
-/// More than one launch takes, of all types and lengths, with all kinds of residuals.
+/// Number of slices in a batch, more than one launch takes.
 constexpr int kBatch = 61;
 
 TEST_CASE("emulated kernels encode batches as the host does slices", "[slow]") {
@@ -360,10 +360,10 @@ TEST_CASE("emulated codecs refuse items that cannot be, before they write anythi
     DecodeItem item;
     item.elements = 1;
     item.values = &nothing;
-    item.messages = messages;  // two overwrite
+    item.messages = messages;  // overwriting takes one message
     item.message_bytes = lengths;
     CHECK_THROWS_AS(codec->decode({&item, 1}), std::invalid_argument);
-    item.messages = {};  // none does
+    item.messages = {};  // it needs one
     item.message_bytes = {};
     CHECK_THROWS_AS(codec->decode({&item, 1}), std::invalid_argument);
     item.mode = DecodeMode::kAdd;
@@ -382,7 +382,7 @@ TEST_CASE("emulated codecs refuse items that cannot be, before they write anythi
                     Catch::Contains("2^32 elements or more"));
 }
 
-/// A slice of a batch that is decoded: its messages on the device, and what the host makes of them.
+/// A slice of a batch to decode, and its messages, on the device.
 struct SumSlice {
   SumSlice(const Codec& plain, int i)
       : x(stored(kTypes[i % 3], gaussian(1 + i * 397 % 4001, i))), values(x, 0) {
@@ -474,7 +474,7 @@ TEST_CASE("emulated kernels make NaN of a damaged message", "[slow]") {
   }
 }
 
-/// What the host makes of a message; none: it refuses it.
+/// The host's decoded values of a message; empty if the host refuses it.
 std::optional<Stored> decoded_or_refused(const Codec& codec, const std::vector<std::byte>& message,
                                          const Stored& x) {
   try {

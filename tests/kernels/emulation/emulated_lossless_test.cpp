@@ -1,5 +1,5 @@
-// The lossless codec's kernels, run on the CPU: messages of all forms, types and lengths are the
-// host's, bit for bit, and so is what they decode to.
+// Tests that the lossless codec's kernels, run on the CPU, give the host's messages and decoded
+// values, bit for bit, for all forms, types and lengths.
 
 #include <algorithm>
 #include <bit>
@@ -18,12 +18,12 @@ namespace {
 using namespace kernels::testing;
 
 constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
-/// Of fp32; one of 16 bits has twice as many.
+/// Elements of a chunk of fp32 numbers; a chunk of 16-bit numbers has twice as many.
 constexpr std::int64_t kChunk = 65536;
 
 void schedule(std::uint32_t seed) { emulation::Grid::instance().set_schedule(seed); }
 
-/// Any bits: NaNs of all kinds, infinities, denormals.
+/// Random bits: among them NaNs of all kinds, infinities and denormals.
 Stored any_bits(ValueType type, std::int64_t elements) {
   std::mt19937 generator(5);
   std::vector<std::byte> bytes(static_cast<std::size_t>(elements * bytes_per_value(type)));
@@ -31,12 +31,12 @@ Stored any_bits(ValueType type, std::int64_t elements) {
   return {type, bytes};
 }
 
-/// fp32 numbers that are all numbers of `narrow`.
+/// fp32 numbers that are all exact in the type `narrow`.
 std::vector<float> widened(ValueType narrow, std::int64_t elements, unsigned seed) {
   return loaded(stored(narrow, gaussian(elements, seed)));
 }
 
-/// The host's message and the GPU's, which must be the same.
+/// Encodes on both devices, which must give the same message, and returns it.
 std::vector<std::byte> same_message(const Stored& values, float divisor, int offset = 0) {
   auto message = encode(*make_codec(), values, divisor, nullptr, {});
   REQUIRE(encode_on_gpu(*make_cuda_codec(), values, divisor, nullptr, {}, offset) == message);
@@ -78,8 +78,8 @@ TEST_CASE("emulated lossless chunks have the forms that the host gives them") {
   append(widened(ValueType::kFloat16, kChunk, 2));
   append(gaussian(kChunk, 3));
   append(widened(ValueType::kFloat16, kChunk, 4));
-  values.back() = std::bit_cast<float>(0x7f800001u);  // a NaN that fp16 has no place for
-  append(widened(ValueType::kBfloat16, 100, 5));      // too few to get shorter
+  values.back() = std::bit_cast<float>(0x7f800001u);  // a NaN that does not fit fp16
+  append(widened(ValueType::kBfloat16, 100, 5));      // too few to shrink
   const Stored all = stored(ValueType::kFloat32, values);
   for (const std::uint32_t seed : {0, 1, 2}) {
     schedule(seed);
@@ -89,7 +89,7 @@ TEST_CASE("emulated lossless chunks have the forms that the host gives them") {
 }
 
 TEST_CASE("emulated lossless codes are cut off where the host's are") {
-  // Counts like Fibonacci's numbers make the longest codes: 22 symbols would take 21 bits.
+  // Counts that are Fibonacci numbers give the longest Huffman codes: 21 bits with 22 symbols.
   std::vector<float> values;
   for (int exponent = 0, a = 1, b = 1; exponent < 22; ++exponent, std::swap(a += b, b)) {
     values.insert(values.end(), static_cast<std::size_t>(a), std::ldexp(1.3f, exponent - 12));
@@ -127,7 +127,7 @@ TEST_CASE("emulated lossless decodes refuse what the host refuses, in any chunk"
   const auto sound = encode(*make_codec(), values, 1, nullptr, {});
   const std::size_t second =
       16 + 8 + std::bit_cast<std::uint32_t>(std::array{sound[16], sound[17], sound[18], sound[19]});
-  // Where damage matters: the starts, the lengths of codes and streams, and the streams.
+  // Places to damage: the starts, the lengths of codes, the sizes of streams, and the streams.
   const std::size_t places[] = {0,
                                 8,
                                 16,

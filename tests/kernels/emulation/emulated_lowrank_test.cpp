@@ -1,4 +1,4 @@
-// The operators of low rank for GPUs, run on the CPU, give the bits of the host's.
+// Tests that the low-rank operators for GPUs, run on the CPU, give the host's bits.
 
 #include <limits>
 
@@ -9,7 +9,7 @@ namespace {
 
 using testing::StagedPair;
 
-/// Around tiles of 1024 columns and of 128 rows, groups of 8 rows and lanes of 16; one batch.
+/// Shapes around the boundaries of tiles (1024 columns, 128 rows), groups of 8 rows, and 16 lanes.
 const std::vector<std::vector<std::int64_t>> kShapes = {{13, 37},  {1, 50},   {50, 1}, {139, 17},
                                                         {9, 5, 7}, {6, 1030}, {0, 4},  {1100, 5}};
 

@@ -1,4 +1,4 @@
-// The emulation does what a GPU does, and tells of what a GPU would not forgive.
+// Tests that the emulation computes what a GPU does, and detects errors in kernels.
 
 #include <catch2/catch.hpp>
 
@@ -8,8 +8,8 @@ namespace {
 constexpr int kThreads = 96;
 constexpr std::uint32_t kSchedules = 6;
 
-/// Launches a kernel that takes a pointer to `count` ints, which are -1 before; gives them, and
-/// what the runtime says.
+/// Results of a kernel that takes a pointer to `count` ints, which are -1 before the launch: the
+/// ints, and the runtime's error text.
 struct Outcome {
   std::vector<int> ints;
   std::string fault;
@@ -32,14 +32,14 @@ Outcome outcome(void (*kernel)(int*), std::uint32_t schedule, std::size_t count 
   return found;
 }
 
-/// Every thread's number of a block, backwards.
+/// The numbers of a block's threads, in descending order.
 std::vector<int> backwards() {
   std::vector<int> numbers(kThreads);
   for (int i = 0; i < kThreads; ++i) numbers[i] = kThreads - 1 - i;
   return numbers;
 }
 
-/// Schedules under which the kernel gives something else than it should.
+/// Number of schedules under which the kernel's results differ from `expected`.
 int wrong_schedules(void (*kernel)(int*), const std::vector<int>& expected, unsigned blocks = 1) {
   int wrong = 0;
   for (std::uint32_t schedule = 0; schedule < kSchedules; ++schedule) {
@@ -82,7 +82,7 @@ TEST_CASE("emulation: lanes of a warp do not run in step") {
   CHECK(wrong_schedules(next_lane<false>, expected) == kSchedules);
 }
 
-/// Without the second barrier a warp may overwrite what another has yet to read.
+/// Without the second barrier, a warp may overwrite `turn` before a different warp has read it.
 template <bool kBarrier>
 __global__ void take_turns(int* out) {
   __shared__ int turn;
@@ -123,12 +123,12 @@ TEST_CASE("emulation: shared memory begins with something else in every schedule
 
 // ---- faults ----
 
-/// Requires the fault, in every order, with these words in it.
+/// Requires a fault whose text contains `words`, under every schedule.
 void require_fault(void (*kernel)(int*), const std::string& words, std::size_t count = kThreads) {
   for (std::uint32_t schedule = 0; schedule < kSchedules; ++schedule) {
     CHECK_THAT(outcome(kernel, schedule, count).fault, Catch::Contains(words));
   }
-  // What a fault leaves behind does not harm the next launch.
+  // A launch after a fault succeeds.
   CHECK(wrong_schedules(turn_around<true>, backwards()) == 0);
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("emulation: meetings that not everybody comes to are faults") {
 __global__ void one_behind(int* out) { out[threadIdx.x + 1] = 0; }
 __global__ void one_before(int* out) { *(out - 1 + threadIdx.x) = 0; }
 
-#ifndef EMULATION_ASAN  // which stops such a kernel itself
+#ifndef EMULATION_ASAN  // the address sanitizer ends such a kernel itself
 TEST_CASE("emulation: writes outside of an allocation are faults") {
   require_fault(one_behind, "wrote behind an allocation of 384 bytes");
   require_fault(one_before, "wrote before an allocation of 384 bytes");
@@ -196,9 +196,9 @@ TEST_CASE("emulation: the runtime refuses what a GPU's would") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-// ---- what the operations give ----
+// ---- results of operations ----
 
-/// Adds 1 to its own number in `out` for everything that is as the CUDA programming guide has it.
+/// Counts, per thread, the operations with the result that the CUDA programming guide defines.
 __global__ void operations(int* out) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const unsigned odd = 0xaaaaaaaau, own = lane % 2 == 1 ? odd : ~odd;

@@ -27,8 +27,8 @@
 
 namespace hipress::kernels::emulation {
 
-/// A function with a stack of its own, which runs until it suspends itself and goes on from there
-/// when it is resumed. When the function has returned, the next resume() calls it again.
+/// A function with its own stack. It runs until it suspends itself, and continues there when it is
+/// resumed. After the function has returned, the next resume() calls it again.
 class Fiber {
  public:
   using Body = void (*)(void* argument);
@@ -46,7 +46,7 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber() { munmap(memory_, mapped_); }
 
-  /// From now on resume() begins at the start of `body(argument)`, wherever the fiber was.
+  /// Makes the next resume() call `body(argument)` from its start, wherever the fiber was.
   void begin(Body body, void* argument) {
     body_ = body;
     argument_ = argument;
@@ -68,7 +68,7 @@ class Fiber {
 #endif
   }
 
-  /// Back to whoever resumed this fiber.
+  /// Returns to the caller of resume().
   void suspend() {
 #ifdef EMULATION_JUMPS
     if (_setjmp(own_) == 0) _longjmp(caller_, 1);
@@ -121,7 +121,7 @@ class Fiber {
     swapcontext(&from, &to);
 #endif
   }
-  /// The address sanitizer must know the stack that suspend() goes back to.
+  /// Tells the address sanitizer on which stack resume() was called.
   void arrived() {
 #ifdef EMULATION_ASAN
     __sanitizer_finish_switch_fiber(nullptr, &caller_stack_, &caller_stack_bytes_);

@@ -29,27 +29,27 @@ inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
 
 #ifdef __clang__
-// The linker's names for where the section of __shared__ variables begins and ends.
+// The linker's symbols for the beginning and end of the section of __shared__ variables.
 extern "C" {
 extern std::byte __attribute__((weak)) __start_cuda_shared[], __stop_cuda_shared[];
 }
 #endif
 
-/// A grid of thread blocks on one processor: blocks one after the other, the threads of a block as
-/// fibers that run from one *rendezvous* to the next. A rendezvous is a barrier or a warp
-/// operation: its threads wait there until all of them have come. A *fault* is what a GPU would
-/// answer with a hang or with anything at all; it ends the launch.
+/// A grid of thread blocks on one processor. Blocks run one after the other. The threads of a block
+/// are fibers that run from one *rendezvous* to the next. A rendezvous is a barrier or a warp
+/// operation: its threads wait there until all of them have come. A *fault* is an error that makes
+/// a GPU hang or give arbitrary results; it ends the launch.
 namespace hipress::kernels::emulation {
 
 inline constexpr unsigned kWarpSize = 32;
 
-/// The line of a kernel that calls for a rendezvous.
+/// The place in a kernel where a thread joins a rendezvous.
 struct Place {
   const char* operation = nullptr;
   const char* file = nullptr;
   int line = 0;
 
-  /// By pointer, as an operation's name stands in one place only.
+  /// Compares names by pointer, because the name of an operation is one literal.
   bool operator==(const Place& other) const {
     return operation == other.operation && line == other.line;
   }
@@ -65,17 +65,17 @@ struct Thread {
   unsigned number = 0;
   State state = State::kReady;
   Place place;
-  unsigned mask = 0;        ///< the lanes that it waits for
-  std::uint64_t given = 0;  ///< what it brings to the rendezvous,
-  unsigned source = 0;      ///< the lane whose it asks for
-  std::uint64_t got = 0;    ///< and what it takes from it
+  unsigned mask = 0;        ///< lanes that it waits for
+  std::uint64_t given = 0;  ///< its value for the rendezvous
+  unsigned source = 0;      ///< shuffles: lane whose value it reads
+  std::uint64_t got = 0;    ///< its result of the rendezvous
 
   unsigned lane() const { return number % kWarpSize; }
 };
 
-/// Where the program's __shared__ variables lie, and perhaps others that no kernel uses. clang++
-/// has a section for them alone; g++ would forget the section of a template's variable, so that
-/// there they are the thread-local ones that begin as zeros.
+/// Memory of the program's __shared__ variables, possibly with other variables that no kernel uses.
+/// With clang++, __shared__ variables have a section of their own. g++ ignores the section of a
+/// variable in a template; there, they are the thread-local variables that are initially zero.
 inline std::span<std::byte> shared_memory() {
 #ifdef __clang__
   return {__start_cuda_shared, __stop_cuda_shared};
@@ -97,9 +97,9 @@ inline std::span<std::byte> shared_memory() {
 #endif
 }
 
-/// Threads of one rendezvous, by lane or number; null: not among them.
+/// Threads of one rendezvous, by lane or number; null for threads that do not take part.
 using Present = std::vector<Thread*>;
-/// Fills in what everybody takes from a rendezvous; returns what is wrong with it, or null.
+/// Sets Thread::got of all threads of a rendezvous. Returns a description of a fault, or null.
 using Finish = const char* (*)(const Present& present);
 
 class Grid {
@@ -109,8 +109,8 @@ class Grid {
     return grid;
   }
 
-  /// The order of blocks and threads: 0 forwards, 1 backwards, anything else at random; also what
-  /// memory holds that nobody wrote.
+  /// Sets the order of blocks and threads: 0 forwards, 1 backwards, others at random. Also sets the
+  /// content of memory that was never written.
   void set_schedule(std::uint32_t seed) {
     constexpr int kPoisons[] = {0xff, 0x3c};
     seed_ = seed;
@@ -119,7 +119,7 @@ class Grid {
         seed < 2 ? kPoisons[seed] : static_cast<int>(random_() & 0xff);
   }
 
-  /// Runs `body(argument)` in every thread; returns the fault, or nothing.
+  /// Runs `body(argument)` in every thread. Returns the text of the fault; empty if there was none.
   std::string run(dim3 grid, dim3 block, Fiber::Body body, void* argument) {
     ::gridDim = grid;
     ::blockDim = block;
@@ -151,8 +151,8 @@ class Grid {
     return self.got;
   }
 
-  /// Called by a thread: waits for the whole block. A thread that has returned is missed as well,
-  /// though GPUs of today would not wait for it.
+  /// Called by a thread: waits for the whole block. Also waits, in vain, for a thread that has
+  /// returned, although today's GPUs would not.
   std::uint64_t meet_block(const Place& place, std::uint64_t given, Finish finish) {
     Thread& self = *current_;
     wait(self, Thread::State::kAtBarrier, place, 0, given, 0);
@@ -178,7 +178,7 @@ class Grid {
     self.source = source;
   }
 
-  /// Puts the lanes that `self` waits for into present_, if all of them wait for each other.
+  /// True if all lanes that `self` waits for wait for each other; present_ then holds them.
   bool all_in_warp(const Thread& self) {
     const unsigned first = self.number - self.lane();
     present_.assign(kWarpSize, nullptr);
@@ -211,7 +211,7 @@ class Grid {
     }
   }
 
-  /// Ends the launch; the calling thread never goes on, so nothing on its stack is destroyed.
+  /// Ends the launch. The calling thread never continues, so no destructors of its stack run.
   void fail(const Place& place, const char* wrong) {
     fault_ = here() + place.text() + ": " + wrong;
     for (;;) current_->fiber.suspend();
@@ -265,8 +265,8 @@ class Grid {
     }
   }
 
-  /// Runs the threads of a warp that can: as far as they get; or, at random, once or not at all, so
-  /// that warps drift apart. False if none can.
+  /// Runs the ready threads of a warp until all wait. With a random schedule, runs each at most
+  /// once, or none at all, so that warps drift apart. Returns false if no thread was ready.
   bool run_warp(unsigned warp) {
     const unsigned first = warp * kWarpSize;
     const unsigned count = std::min(kWarpSize, static_cast<unsigned>(threads_.size()) - first);
@@ -301,7 +301,7 @@ class Grid {
     }
   }
 
-  /// "threads 0-31 wait at __syncthreads (x.cu:12), threads 32-63 have returned".
+  /// Text on all threads: "threads 0-31 at __syncthreads (x.cu:12), threads 32-63 returned".
   std::string whereabouts() const {
     const auto place_of = [](const Thread& thread) {
       return thread.state == Thread::State::kReturned ? std::string(" returned")

@@ -8,9 +8,9 @@
 
 #include "tests/kernels/emulation/fiber.hpp"
 
-/// Device memory of the emulation: host memory between guards, filled with a poison that changes
-/// with the schedule, so that what depends on it shows. Under the address sanitizer the guards
-/// cannot be read either, and nothing of it can be touched but by kernels and copies.
+/// Device memory of the emulation: host memory between guards. It is filled with a poison that
+/// changes with the schedule, so that results that depend on unwritten memory differ. The address
+/// sanitizer also reports reads of guards, and accesses outside of kernels and copies.
 namespace hipress::kernels::emulation {
 
 class DeviceMemory {
@@ -32,7 +32,7 @@ class DeviceMemory {
     return block + kGuardBytes;
   }
 
-  /// False if there is no such allocation.
+  /// Frees an allocation; returns false if `data` is not the beginning of one.
   bool free(void* data) {
     const auto found = sizes_.find(static_cast<std::byte*>(data));
     if (found == sizes_.end()) return false;
@@ -44,7 +44,7 @@ class DeviceMemory {
     return true;
   }
 
-  /// [data, data + bytes) lies within one allocation.
+  /// True if [data, data + bytes) lies within one allocation.
   bool holds(const void* data, std::size_t bytes) const {
     const auto* first = static_cast<const std::byte*>(data);
     auto next = sizes_.upper_bound(const_cast<std::byte*>(first));
@@ -53,7 +53,7 @@ class DeviceMemory {
     return bytes <= size && static_cast<std::size_t>(first - begin) <= size - bytes;
   }
 
-  /// What was written outside the allocations; empty: nothing. Mends it.
+  /// Describes writes into guards; empty if there were none. Restores the guards.
   std::string damage() {
     std::string found;
     for (const auto& [data, bytes] : sizes_) {
@@ -69,7 +69,7 @@ class DeviceMemory {
     return found;
   }
 
-  /// Device memory can be read and written as long as this lives.
+  /// Allows reads and writes of device memory while the object exists.
   class Access {
    public:
     Access() {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What nvcc knows before the first line of a file; the emulation's device code is compiled with
-// this header in front. The standard library comes first: it must not take the compiler for nvcc.
+// Defines nvcc's built-in names. The emulation's device code is compiled with this header in front.
+// The standard library comes first: it must not take the compiler for nvcc.
 
 #include <algorithm>
 #include <bit>
@@ -25,11 +25,11 @@
 #endif
 
 #define __CUDACC__ 1
-/// The least that the kernels are built for, times ten.
+/// 7.5, the lowest compute capability that the kernels are built for, times 100.
 #ifndef __CUDA_ARCH__
 #define __CUDA_ARCH__ 750
 #endif
-/// For the one line of production code where it matters: the type of a kernel must be kept.
+/// Makes handle_of() in kernels/cuda/batch.hpp keep the kernel's type.
 #define HIPRESS_EMULATES_CUDA 1
 
 #define __global__
@@ -38,7 +38,7 @@
 #define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-// See shared_memory(). Clang has such sections for variables of templates too.
+// See shared_memory(). Clang supports sections for variables in templates, too.
 #ifdef __clang__
 #define __shared__ static __attribute__((section("cuda_shared"), used))
 #else
@@ -49,7 +49,7 @@
 #endif
 #define __align__(n) __attribute__((aligned(n)))
 
-// ---- meetings ----
+// ---- rendezvous ----
 
 #define EMULATION_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
@@ -57,7 +57,7 @@ namespace hipress::kernels::emulation {
 
 inline const char* nothing(const Present&) { return nullptr; }
 
-/// Everybody takes what the lane has brought that it asks for.
+/// Gives each thread the value of the lane that it reads from.
 inline const char* shuffle(const Present& present) {
   for (Thread* thread : present) {
     if (thread == nullptr) continue;
@@ -68,7 +68,7 @@ inline const char* shuffle(const Present& present) {
   return nullptr;
 }
 
-/// Everybody takes a bit for every lane that has brought a 1.
+/// Gives all threads a mask of the lanes whose value is not 0.
 inline const char* vote(const Present& present) {
   std::uint64_t lanes = 0;
   for (std::size_t i = 0; i < present.size(); ++i) {
@@ -80,7 +80,7 @@ inline const char* vote(const Present& present) {
   return nullptr;
 }
 
-/// Everybody takes the number of threads that have brought a 1.
+/// Gives all threads the number of threads whose value is 1.
 inline const char* count(const Present& present) {
   std::uint64_t found = 0;
   for (const Thread* thread : present) found += thread->given;
@@ -88,7 +88,7 @@ inline const char* count(const Present& present) {
   return nullptr;
 }
 
-/// Everybody takes the lanes that have brought the same.
+/// Gives each thread a mask of the lanes with the same value.
 inline const char* match(const Present& present) {
   for (Thread* thread : present) {
     if (thread == nullptr) continue;
@@ -160,8 +160,8 @@ unsigned __match_any_sync(unsigned mask, T value, EMULATION_PLACE) {
       {"__match_any_sync", file, line}, mask, given, 0, emulation::match));
 }
 
-// Groups of `width` lanes (a power of two) shuffle on their own; what would come from outside is
-// the lane's own value.
+// Groups of `width` lanes (a power of two) shuffle separately. A lane that would read from outside
+// its group gets its own value.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int from, int width = 32, EMULATION_PLACE) {
   namespace emulation = hipress::kernels::emulation;
@@ -198,7 +198,7 @@ T __shfl_xor_sync(unsigned mask, T value, int with, int width = 32, EMULATION_PL
                              static_cast<unsigned>(inside ? source : lane));
 }
 
-// ---- atomics: threads are fibers, which nothing interrupts ----
+// ---- atomics: plain operations, because fibers are not interrupted ----
 
 template <class T, class V, class Change>
 T emulation_atomic(T* at, V value, const Change& change) {
@@ -251,7 +251,7 @@ T atomicCAS(T* at, V expected, W value) {
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// ---- single threads ----
+// ---- functions of a single thread ----
 
 inline int __popc(unsigned value) { return std::popcount(value); }
 inline int __popcll(unsigned long long value) { return std::popcount(value); }

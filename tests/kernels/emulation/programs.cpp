@@ -1,4 +1,4 @@
-// The emulation's stand-in for user/algorithm_cuda.cpp.
+// Replaces user/algorithm_cuda.cpp in the emulation.
 
 #include "io/error.hpp"
 #include "kernels/user/algorithm_cuda.hpp"

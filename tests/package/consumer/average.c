@@ -1,4 +1,5 @@
-/* Averages tensors over two processes with libhipress.so, as a C program that knows nothing but its header. */
+/* Averages tensors over two processes with libhipress.so, as a C program that only uses its header.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static hipress_engine* open_engine(const char* rendezvous) {
   return engine;
 }
 
-/* Rank r submits i + 2r, so the mean is i + 1; of the half, 1 + 2r, so it is 2. */
+/* Rank r submits i + 2r, so the mean is i + 1. In fp16, it submits 1 + 2r, so the mean is 2. */
 static void average(hipress_engine* engine) {
   float weight[1000], bias[7];
   uint16_t half[33];
@@ -48,7 +49,7 @@ static void average(hipress_engine* engine) {
   const hipress_tensor tensors[kGradients] = {
       {weight, 1000, HIPRESS_FLOAT32}, {bias, 7, HIPRESS_FLOAT32}, {half, 33, HIPRESS_FLOAT16}};
   hipress_work* works[kGradients];
-  for (int k = 0; k < kGradients; ++k) { /* each rank in an order of its own */
+  for (int k = 0; k < kGradients; ++k) { /* the ranks' orders differ */
     const uint32_t g = (uint32_t)(rank_of_this == 0 ? k : kGradients - 1 - k);
     require(hipress_submit(engine, g, &tensors[g], &works[g]) == HIPRESS_OK, "submit");
   }
@@ -67,7 +68,7 @@ static void refuse_wrong_tensor(hipress_engine* engine) {
   require(strstr(hipress_last_error(), "bias") != NULL, "the error does not name the gradient");
 }
 
-/* Rank 1 is gone. */
+/* Expects an error that names rank 1, which was killed. */
 static void lose_rank_1(hipress_engine* engine) {
   float bias[7] = {0};
   const hipress_tensor tensor = {bias, 7, HIPRESS_FLOAT32};
@@ -78,14 +79,14 @@ static void lose_rank_1(hipress_engine* engine) {
   require(strstr(hipress_last_error(), "rank 1") != NULL, "the error does not name rank 1");
 }
 
-/* `other`: rank 1's process, for rank 0. */
+/* Runs one rank. `other` is rank 1's process, which rank 0 kills. */
 static int run(int rank, const char* rendezvous, pid_t other) {
   rank_of_this = rank;
   hipress_engine* const engine = open_engine(rendezvous);
   for (int i = 0; i < kIterations; ++i) average(engine);
   refuse_wrong_tensor(engine);
   if (rank == 1) {
-    for (;;) pause(); /* until it is killed */
+    for (;;) pause(); /* waits to be killed */
   }
   require(kill(other, SIGKILL) == 0, "kill");
   lose_rank_1(engine);

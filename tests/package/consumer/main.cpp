@@ -1,11 +1,9 @@
-// Expands and simulates a plan with the installed package. One raw gradient of 128 elements, ps,
-// two nodes, one partition, whose server is node 0:
-//  - tasks: Forward and Backward on both nodes (4); Send, Recv and Merge towards the server (3);
-//  Send and Recv
-//    of the mean (2): 9 in all;
-//  - time: computation and merging cost nothing, the two messages of 512 B follow each other, each
-//  o + S/B =
-//    1 us + 512 B / (1 GB/s) = 1.512 us: 3.024 us in all.
+// Expands and simulates a plan with the installed package: one raw gradient of 128 elements, by ps
+// on two nodes, in one partition, whose server is node 0.
+//  - There are 9 tasks: Forward and Backward on both nodes (4); Send, Recv and Merge towards the
+//    server (3); Send and Recv of the mean (2).
+//  - It takes 3.024 us: computation and merging cost nothing, and the two messages of 512 B follow
+//    each other. Each takes o + S/B = 1 us + 512 B / (1 GB/s) = 1.512 us.
 #include <iostream>
 
 #include "casync/topology.hpp"

@@ -1,8 +1,7 @@
-// A program of somebody else's that synchronises 50 gradients between four processes: three threads
-// of each submit them in a random order of their own, and gradients of several iterations are under
-// way at a time. What each rank gets must have the bits that the serial reference gets, which
-// hipress-exec verifies with. With "kill", rank 2 is killed in the middle, and every wait of the
-// others must name it.
+// A program outside of the project that synchronises 50 gradients between four processes. Three
+// threads of each process submit them, each in a random order, and several iterations are under way
+// at a time. Each rank must get exactly the bits of the serial reference with which hipress-exec
+// verifies. With "kill", rank 2 is killed halfway, and every wait of the other ranks must name it.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,8 +46,8 @@ std::vector<runtime::Gradient> make_gradients() {
   return gradients;
 }
 
-/// Every algorithm, with and without states and draws, of one to four partitions; what is small
-/// goes in groups.
+/// Plan with every algorithm, with and without states and draws, and with one to four partitions.
+/// Small gradients are grouped.
 std::shared_ptr<const runtime::Compiled> make_plan(const std::string& topology) {
   plans::ResolvedPlan plan;
   plan.plan.topology = topology;
@@ -71,7 +70,7 @@ std::shared_ptr<const runtime::Compiled> make_plan(const std::string& topology) 
   return runtime::compile(make_gradients(), std::move(plan));
 }
 
-/// Per iteration and gradient: what `rank` must end with.
+/// Values that `rank` must end with, by iteration and gradient.
 using Means = std::vector<std::vector<std::vector<float>>>;
 
 Means reference_means(const runtime::Compiled& compiled, std::uint32_t rank) {
@@ -100,7 +99,7 @@ Means reference_means(const runtime::Compiled& compiled, std::uint32_t rank) {
   return means;
 }
 
-/// A thread's gradients on one rank, each in an iteration of its own.
+/// Submits the gradients of one thread on one rank. Each gradient may be in another iteration.
 class Submitter {
  public:
   Submitter(runtime::Engine& engine, std::uint32_t rank, int thread, const Means& means, bool kills)
@@ -136,8 +135,8 @@ class Submitter {
     runtime::Work work;
   };
 
-  /// One that need not be waited for. To wait for one while another is done could be to wait for a
-  /// rank that waits for this one to submit that other again.
+  /// Chooses a gradient that need not be waited for. Waiting for one while another is done could
+  /// deadlock: the other rank may wait for this rank to submit the latter again.
   std::size_t choose() {
     std::vector<std::size_t> free;
     while (free.empty()) {
@@ -215,7 +214,7 @@ int run_rank(int rank, const std::string& topology, const std::string& folder, b
   return failed == 0 && lost == (kill ? kThreads : 0) ? 0 : 1;
 }
 
-/// Whether all ranks ended as they should.
+/// True if all ranks ended as expected.
 bool run_job(const std::string& topology, bool kill) {
   char folder[] = "/tmp/hipress-synchronise-XXXXXX";
   if (mkdtemp(folder) == nullptr) return false;

@@ -1,4 +1,4 @@
-"""Loop of Accelerate, with three micro-steps."""
+"""A training loop with Accelerate and three micro-steps per step."""
 
 import torch
 from accelerate import Accelerator

@@ -1,4 +1,4 @@
-"""Common parts of the scripts: a process group under a launcher, and the time of their steps."""
+"""Common parts of the scripts: DistributedDataParallel under a launcher, and timing of steps."""
 
 import os
 import statistics

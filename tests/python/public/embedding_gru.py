@@ -1,4 +1,4 @@
-"""Bags of words beside a recurrent net, in a dict of outputs."""
+"""A model with an EmbeddingBag beside a GRU, which returns its output in a dict."""
 
 import torch
 from common import STEPS, Steps, wrapped

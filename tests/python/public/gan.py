@@ -1,4 +1,4 @@
-"""A generator and a discriminator of images, whose losses go through each other."""
+"""A generator and a discriminator of images; the generator's loss goes through the discriminator."""
 
 import torch
 from common import STEPS, Steps, wrapped

@@ -1,4 +1,4 @@
-"""A small GPT, trained by micro-steps."""
+"""A small GPT, trained with four micro-steps per step."""
 
 import math
 

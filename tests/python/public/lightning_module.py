@@ -1,4 +1,4 @@
-"""A module of Lightning, whose parts its training_step() calls."""
+"""A LightningModule whose training_step() calls its parts."""
 
 import lightning.pytorch as lightning
 import torch

@@ -1,4 +1,4 @@
-"""A class that trains, with a loader for each rank."""
+"""A Trainer class, with a DataLoader for each rank."""
 
 import os
 import tempfile
