@@ -16,7 +16,8 @@ struct Computing {
   int threads = 0;
   /// Mean number of cores in use during Forward, Backward and Steps tasks; at most `threads`.
   double forward = 0, backward = 0, steps = 0;
-  /// Cores of the Backward task that completes each gradient; empty: `backward` for all.
+  /// Per gradient: number of cores in use during the Backward task that completes it; empty:
+  /// `backward` for all.
   std::vector<double> of_gradients = {};
   /// Bytes per second that a rank reads and writes in its host's memory; 0 if unknown.
   double memory_traffic = 0;

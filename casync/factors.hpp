@@ -13,11 +13,11 @@ namespace hipress::casync {
 /// Alignment of each member's part of a factor, in values: codecs require 16 bytes.
 inline constexpr std::int64_t kFactorAlignment = 4;
 
-/// A factor of a gradient or of a bulk group: its length on the wire, and the numbers of Factor,
-/// which determine the time of its stage.
+/// A factor of a gradient or of a bulk group: its length on the wire, and the sums in Factor, which
+/// determine the time of its stage.
 struct FactorSums {
-  std::int64_t end = 0;  ///< length in values: members' parts with their alignment, before zeros
-                         ///< make slices equally long
+  std::int64_t end = 0;  ///< length in values of the members' aligned parts, without zeros for
+                         ///< slices of equal length
   std::int64_t values = 0;
   std::int64_t elements = 0;
   std::int64_t element_ranks = 0;
@@ -44,8 +44,8 @@ void join(Factors& group, const Factors& member);
 /// The factors by stage, in the form that TaskCosts::codec_time() takes.
 std::vector<Factor> as_factors(const Factors& factors);
 
-/// Mean number of a factor's values on the wire, given the largest number and how many fewer it is
-/// on average. Rounded up to partitions of equal length.
+/// Mean number of a factor's values on the wire: the largest number, `most`, less `fewer`, rounded
+/// up to partitions of equal length.
 std::int64_t mean_elements(std::int64_t most, std::int64_t fewer, std::int64_t partitions);
 
 }  // namespace hipress::casync

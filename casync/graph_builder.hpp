@@ -60,8 +60,9 @@ class GraphBuilder {
   Task& task(TaskId id) { return tasks_[id]; }
   /// All edges in the order in which they were added.
   std::span<const std::pair<TaskId, TaskId>> edges() const { return edges_; }
-  /// Renumbers the tasks after a rewrite so that ids are a topological order again. Among tasks
-  /// that may come next, the lowest old id does. Throws std::invalid_argument for a cycle.
+  /// Renumbers the tasks after a rewrite so that ids are a topological order again. Of the tasks
+  /// that may come next, the one with the lowest old id does. Throws std::invalid_argument for a
+  /// cycle.
   void sort();
   /// Builds the graph and leaves the builder empty.
   TaskGraph build() &&;

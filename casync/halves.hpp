@@ -10,13 +10,14 @@ namespace hipress::casync {
 /// An owner is an index among the unit's nodes.
 struct Halves {
   /// Sums the nodes' slices on the owner; returns the task after which its slice holds the sum. The
-  /// sum is divided by N if `divides`, and always if `partial_sums` travel in half precision.
+  /// sum is divided by N if `divides` is set. It is divided anyway if partial sums travel in half
+  /// precision.
   TaskId (*reduce)(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides);
   /// Sends the owner's slice, which is complete after `ready`, to the other nodes. If the unit is
   /// compressed, the owner encodes the slice first, with these flags. It also decodes the message
   /// itself, so that all nodes end with the same bits.
   void (*gather)(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags);
-  bool partial_sums = false;
+  bool partial_sums = false;  ///< nodes pass on sums of some nodes' slices, as in a ring
   bool rings = false;  ///< successive partitions enter a host at different nodes (UnitWork::rails)
 };
 

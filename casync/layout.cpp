@@ -118,8 +118,9 @@ class LayoutMaker {
 
   bool shards_in_messages() const { return is_sharded() && plan_.shards_in_messages(); }
 
-  /// Topology of reductions. Codecs other than half precision encode only at the source, and after
-  /// the first of two levels.
+  /// Topology of reductions. Raw values and half precision take the plan's. Other codecs take one
+  /// with few encodes: `direct` encodes once, at the source; `two_level` once more, after the sum
+  /// of the first level.
   const Topology& reduction_of(const Algorithm* algorithm) const {
     const bool once = algorithm != nullptr && !algorithm->half_precision;
     const std::uint32_t shards = layout_.timetable.sharding->shards(plan_.nodes);

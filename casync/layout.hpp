@@ -20,8 +20,8 @@ struct Unit {
   std::int64_t elements = 0;  ///< a group holds its members one after the other, then zeros up to a
                               ///< multiple of 32·N (group_elements())
   std::int8_t algorithm = kRaw;
-  std::int32_t partitions = 1;         ///< K. N for groups and shards in messages; for parameters,
-                                       ///< the number of nodes that gather them
+  std::int32_t partitions = 1;         ///< K: N for groups and for shards in messages; for
+                                       ///< parameters, the number of nodes that gather them
   const Topology* topology = nullptr;  ///< a row of topologies()
   std::vector<std::uint32_t> members;  ///< gradients, in the order in which backward completes
                                        ///< them; empty for a gradient that is part of a group
@@ -119,10 +119,10 @@ std::vector<std::string> unit_names(const Layout& layout);
 /// needs that member first. 0 for a unit without members.
 std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model& model);
 
-/// The order in which all ranks run a library's collectives: the order of backward. With
-/// pipelining, stage s of the p-th unit runs at place p + s, after the earlier stages of other
-/// units there. So other collectives run between a unit's stages. Without pipelining, a unit's
-/// factors follow one another directly. Units without members are left out.
+/// The order in which all ranks run a library's collectives: that of backward. With pipelining,
+/// stage s of the p-th unit runs at place p + s, after the earlier stages of other units there. For
+/// units A, B and C of two stages each: A1, B1, A2, C1, B2, C2. Without pipelining, a unit's
+/// factors follow one another directly: A1, A2, B1, B2, C1, C2. Units without members are left out.
 std::vector<std::uint32_t> collective_order(const Layout& layout, bool pipelining = true);
 
 /// One member's place in a unit.

@@ -50,11 +50,11 @@ class PartitionTasks {
     kInSlice,    ///< overwrites the slice
     kInMessage,  ///< a buffer from which add() takes it
   };
-  /// Sends the message that the task `message` wrote from one node to another. Raw, it sends the
-  /// slice after that task. Returns the Recv.
+  /// Sends the message that the task `message` wrote, or the raw slice that it completed, between
+  /// two nodes. Returns the Recv.
   TaskId transfer(std::uint32_t from, std::uint32_t to, TaskId message, Lands lands);
-  /// Adds the received message to the slice after `other`, which completes the node's own gradient
-  /// or the sum so far. The task is a Decode that accumulates, or a Merge.
+  /// Adds the received message to the slice, after the task `other`, which completes the node's own
+  /// gradient or the sum so far. The task is a Decode that accumulates, or a Merge.
   TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t peer_offset,
              TaskFlags flags);
   /// A contribution to a sum, from a sender to a receiver. Their slices are complete after the
@@ -69,15 +69,16 @@ class PartitionTasks {
   /// Sends the sender's slice, encoded unless raw, and adds it to the receiver's. Returns the task
   /// of add().
   TaskId contribute(const Contribution& what);
-  /// Sends a broadcast's slice to a node, where it overwrites the slice: by the Recv if it is raw,
-  /// else by a Decode after the Recv. Returns the Recv, whose message can be sent on.
+  /// Sends a broadcast's slice to a node, where it overwrites the node's own. If it is raw, the
+  /// Recv does that, else a Decode after the Recv. Returns the Recv, whose message can be sent on.
   TaskId deliver(std::uint32_t from, std::uint32_t to, TaskId message);
   /// Decodes: message -> slice.
   TaskId decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset);
   /// Makes every node keep the messages of all nodes, its own included, for decode_gathered(). Call
   /// it before anything is encoded.
   void gather_messages();
-  /// Decodes the sum of all nodes' messages -> slice, after the tasks that write them on this node.
+  /// Decodes the messages of all nodes, and overwrites the slice with their sum, after the tasks
+  /// that write the messages on this node.
   TaskId decode_gathered(std::uint32_t node, std::span<const TaskId> messages);
 
  private:

@@ -96,7 +96,7 @@ struct Plan {
   std::string topology = "ps";  ///< a row of topologies()
   std::uint32_t nodes = 1;      ///< N
   /// G. If G > 1, a LocalReduce precedes each gradient's synchronisation and a LocalBroadcast
-  /// follows it. With schedules of several steps, a node's GPUs average in each
+  /// follows it. With schedules of several steps, a node's GPUs average in each step
   /// (casync/expand.cpp).
   std::uint32_t gpus_per_node = 1;
   /// Number of nodes per host. If it exceeds 1, the rings of successive partitions (topology ring)
@@ -119,8 +119,8 @@ struct Plan {
   std::int8_t gather_of(std::uint32_t gradient) const {
     return gathers.empty() ? kRaw : gathers.at(gradient);
   }
-  /// Sharded schedules with compressed gradients: number of neighbours that exchange and add up
-  /// shards first, before groups of neighbours do. 1: all nodes exchange at once.
+  /// Sharded schedules with compressed gradients: number of neighbours that first add up shards
+  /// among themselves; groups of neighbours then exchange the sums. 1: all nodes exchange at once.
   std::uint32_t exchange_within = 1;
   /// Sharded schedules: implementation of gathers and reductions. It is kLibrary, or names rows of
   /// topologies(): "ring" stands for ring_gather and ring_reduce_scatter. With rows, gradients in

@@ -40,11 +40,11 @@ struct Sharding {
   std::uint32_t in_flight = 2;          ///< parts in memory at a time, including the one in use
   bool separate_communicators = false;  ///< gathers have one communicator, reductions another
 
-  /// Number of nodes in a group with all shards, out of `all`.
+  /// Number of nodes in a group that holds all shards, if there are `all` nodes.
   std::uint32_t shards(std::uint32_t all) const { return nodes == 0 ? all : nodes; }
   /// True if parts stay whole between forward and backward.
   bool stays_whole() const { return kept_among == 1; }
-  /// Number of neighbours among which backward gathers, out of `all` nodes.
+  /// Number of neighbours among which backward gathers, if there are `all` nodes.
   std::uint32_t gathers_among(std::uint32_t all) const {
     return kept_among < 2 ? shards(all) : kept_among;
   }
@@ -73,14 +73,15 @@ struct ScheduleParameter {
   std::int64_t least = 0, most = 0;              ///< range of a number
   std::int64_t value = 0;                        ///< default; for words, an index
   std::span<const std::string_view> words = {};  ///< accepted words; empty: a number
-  bool or_number = false;    ///< numbers are accepted, too, from the number of words on
+  bool or_number = false;    ///< numbers are accepted, too, if not below the number of words
   bool always_said = false;  ///< Schedule::text() includes it even if it is the default
 };
 
 /// The values of a schedule's parameters, in the order of its row.
 using ScheduleValues = std::vector<std::int64_t>;
 
-/// A schedule's lower-case name in another framework ("zero3"), and the text for it here.
+/// A schedule's lower-case name in another framework ("zero3"), and the text of the same schedule
+/// here.
 struct ScheduleAlias {
   std::string_view name, text;
 };
@@ -106,12 +107,12 @@ struct ScheduleRow {
 class Schedule {
  public:
   Schedule();
-  /// Parses "ddp" or "local(steps=100, fragments=4)". std::invalid_argument names the error and the
-  /// known schedules or parameters.
+  /// Parses "ddp" or "local(steps=100, fragments=4)". Throws std::invalid_argument, which names the
+  /// error and the known schedules or parameters.
   static Schedule parse(std::string_view text);
   /// All schedules of a text with alternatives: "local(steps=50|100, overlap=0|1)" gives four, in
   /// that order. Combinations of values that contradict each other are left out. Throws
-  /// std::invalid_argument as parse() does, and if no schedule is left or more than kMostOfSet are.
+  /// std::invalid_argument as parse() does, and if no schedule is left, or more than kMostOfSet.
   static std::vector<Schedule> parse_set(std::string_view text);
   static constexpr std::size_t kMostOfSet = 1000;
 

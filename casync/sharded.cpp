@@ -200,8 +200,9 @@ class ShardedExpansion {
     return in_messages(*layout_.units[unit].topology, work_of(unit), group, last, behind);
   }
 
-  /// Expands a unit by the given topology. It starts after `behind` and after `last`, the previous
-  /// operation of the communicator. On a node it ends once the node's messages have been sent, too.
+  /// Expands a unit by the given topology. On each node, it starts after `behind` and after `last`,
+  /// the communicator's previous operation there. It ends there when all of the node's tasks have
+  /// ended, including its sends.
   Ids in_messages(const Topology& topology, UnitWork work, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
     const Task join = {.gradient = work.unit, .kind = Kind::kJoin};

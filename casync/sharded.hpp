@@ -9,8 +9,8 @@ namespace hipress::casync {
 enum class Purpose : std::uint8_t { kSimulate, kRun };
 
 /// The graph of `steps` successive steps of a sharded schedule (Timetable::sharding). A step begins
-/// when all reductions of the previous step have ended, with the model's optimizer time. A part is
-/// one layer and one unit. Parts are in the order of forward.
+/// when all reductions of the previous step have ended. Its first task is the optimizer's. A part
+/// is one layer and one unit. Parts are in the order of forward.
 ///
 /// Gathers: every layer is gathered before it is used, by a library's AllGather. Encoded shards are
 /// then decoded; shards in half precision are used as they are. The k-th gather waits until the

@@ -132,9 +132,9 @@ constexpr TaskFlags operator&(TaskFlags a, TaskFlags b) {
 }
 constexpr TaskFlags& operator|=(TaskFlags& a, TaskFlags b) { return a = a | b; }
 
-/// Minimum length of slices whose messages interrupt codec tasks in the executor. Such tasks are
-/// much longer than a scheduler's time slice, so losing the cache contents costs less than the
-/// delay.
+/// Minimum length of slices whose messages interrupt codec tasks in the executor. On slices of that
+/// length, codec tasks take much longer than a scheduler's time slice. An interrupted task loses
+/// its data in the cache, but that costs less than to delay the message.
 inline constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 
 /// A vertex of the graph. It has only 32 bytes, since graphs have tens of millions of tasks.
@@ -154,7 +154,7 @@ struct Task {
   std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
   Role role = Role::kWorker;
   TaskFlags flags = kNoFlags;
-  std::uint8_t stage = 0;  ///< Encode: number of the message among those of the codec
+  std::uint8_t stage = 0;  ///< Encode: stage of the codec whose message it makes
   std::uint8_t group = 0;  ///< AllGather, ReduceScatter, AllToAll: index into TaskGraph::groups
 };
 static_assert(sizeof(Task) == 32);

@@ -151,10 +151,10 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
   return {columns.data() + starts[id], starts[id + 1] - starts[id]};
 }
 
-/// Requires that GraphBuilder made the graph, that it has no cycle, that nodes exist, that amounts
-/// are not negative, that every Send has one Recv as successor, on the receiving node, with the
-/// same bytes, that every Recv has one Send, and that AllReduces and local tasks match. Otherwise
-/// throws std::invalid_argument that names the task at fault, or the tasks of a cycle.
+/// Checks a graph that GraphBuilder made. It must have no cycle, and no negative amounts. Nodes
+/// must exist. Every Send must have one Recv as successor, on the receiving node and with the same
+/// bytes, and every Recv one Send. AllReduces and local tasks must match. Otherwise throws
+/// std::invalid_argument that names the task at fault, or the tasks of a cycle.
 void check(const TaskGraph& graph);
 
 /// True for an Encode that divides its input by a number other than a power of two. A power of two
@@ -164,9 +164,9 @@ inline bool encodes_quotients(const Task& task, std::uint32_t divisor) {
          !std::has_single_bit(divisor);
 }
 
-/// Bytes that a Send or a collective puts on its node's egress. The minimum, whatever the library's
-/// algorithm: 2(N-1)/N·S for an AllReduce of S bytes, and (n-1)/n·S for a collective of a group of
-/// n nodes.
+/// Bytes that a Send or a collective puts on its node's egress. This is the minimum over the
+/// algorithms that a library may use: 2(N-1)/N·S for an AllReduce of S bytes, and (n-1)/n·S for a
+/// collective of a group of n nodes.
 inline std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {
   if (is_of_group(task)) {
     const std::int64_t nodes = graph.groups[task.group].nodes;

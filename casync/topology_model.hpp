@@ -26,7 +26,7 @@ struct Slices {
   SliceCosts first_load, last_load;
 };
 
-/// Lower bounds of the costs of messages that do not depend on their bytes.
+/// Costs of messages that do not depend on their bytes, as lower bounds.
 struct Wire {
   double nodes = 1;
   double latency = 0;

@@ -93,7 +93,7 @@ bool is_file(const std::string& path) {
 
 namespace {
 
-/// True if the names are equal up to hyphens and underscores.
+/// True if the names are equal when '-' and '_' count as the same character.
 bool same_word(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char one, char other) {
     return one == other || ((one == '-' || one == '_') && (other == '-' || other == '_'));

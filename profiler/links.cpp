@@ -198,7 +198,8 @@ double measure_byte_cores(const Options& options, const CoreSeconds& core_second
       spent_s += total_s(runs.back());
     }
     samples.push_back(summarise_passes(bytes, runs));
-    // In times of smaller messages, a meter's noise would dominate.
+    // Only the largest messages count here: for smaller ones, the core meter's noise would exceed
+    // the variation between runs.
     if (elements == sizes.largest) variations.runs.add(medians_of(runs));
   }
   // Noise can make a tiny slope negative.

@@ -39,7 +39,8 @@ Json model_json(const models::Model& model) {
           {"backward_s", models::backward_s(model)}};
 }
 
-/// Origin of intervals, such as "from the measured spread of runs".
+/// Says what the intervals of predicted times come from, such as "from the measured spread of
+/// runs".
 std::string spread_in_words(const costs::Profile& profile) {
   const std::string_view origin = costs::origin_of(profile);
   const bool is_measured = origin == "measured";

@@ -32,7 +32,7 @@ namespace hipress::transport {
 using Clock = std::chrono::steady_clock;
 
 /// Messages that one rank sends or receives in every iteration. `tag`, the receiving task's id,
-/// identifies one at both ends. Memory must stay valid and in place while the exchange lives.
+/// identifies a message at both ends. Memory must stay valid and in place while the exchange lives.
 struct Outgoing {
   int peer = 0;
   std::uint32_t tag = 0;
@@ -74,8 +74,8 @@ struct Events {
   /// A complete, verified message is in its destination. Messages of one peer are reported one at a
   /// time; several threads may report messages of different peers at once.
   std::function<void(std::uint32_t tag, std::int64_t bytes, Clock::time_point at)> arrived;
-  /// The exchange has failed; no further event follows. It may be called before prepare() has
-  /// returned, and on the thread that called prepare().
+  /// The exchange has failed; no further event follows. The handler may be called before prepare()
+  /// has returned, and on the thread that called prepare().
   std::function<void(const PeerError&)> failed;
 };
 
@@ -152,7 +152,8 @@ class Collective {
   }
   /// Collectives of sharded training, as long-lived as this object; null if the transport has none.
   virtual ShardCollectives* shards() = 0;
-  /// Ends a call that waits on another thread, and with it the job. Has no effect if none waits.
+  /// Makes a call fail that another thread is in, which ends the job. To be called only during such
+  /// a call: it closes the collective, so later calls may fail, too.
   virtual void interrupt() noexcept = 0;
 };
 
@@ -178,7 +179,7 @@ class Endpoint {
   /// Aborts the job: tells every reachable rank the culprit and the reason. Pending calls of all
   /// ranks then throw PeerError with that culprit.
   virtual void abort(int culprit, const std::string& reason) noexcept = 0;
-  /// Error of a rank that has stopped sending heartbeats, if there is one. Such a rank is the
+  /// Error that names a rank that has stopped sending heartbeats, if any has. Such a rank is the
   /// likely cause of a timeout.
   virtual std::optional<PeerError> silence() const { return std::nullopt; }
 };
@@ -230,9 +231,9 @@ struct JobOptions {
 /// Upper bound of the files and sockets that one rank has open.
 struct Descriptors {
   std::int64_t connected = 0;   ///< number while its endpoint exists
-  std::int64_t collective = 0;  ///< additional ones per collective
-  /// Additional ones while it connects, for peers that have not authenticated yet. With fewer left,
-  /// such peers are turned away sooner.
+  std::int64_t collective = 0;  ///< additional descriptors per collective
+  /// Additional descriptors while it connects, for peers that have not authenticated yet. With
+  /// fewer, such peers are turned away sooner.
   std::int64_t strangers = 0;
 };
 

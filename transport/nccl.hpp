@@ -30,7 +30,8 @@ class NcclCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// Marks this rank as failed: pending operations end without the others.
+  /// Marks this rank as failed: the destructor then aborts pending operations at once, and does not
+  /// wait for other ranks.
   void abandon() noexcept { failed_ = true; }
 
   /// Enqueues a group on a CUDA stream. Returns when NCCL has accepted it, before it completes. The

@@ -22,8 +22,8 @@ enum class RecordType : std::uint16_t {
 
 /// Header of a message in the *ring*, a window of fixed size through which a rank writes to a peer.
 /// Up to kInlineBytes of content follow their record in the ring. Longer content is written in
-/// segments of kSegmentBytes straight into a window of its own. A record announces each segment
-/// *after* it, so the segment has arrived when its record has. Fields describe content or segment.
+/// segments of kSegmentBytes straight into a window of its own. The record of a segment is sent
+/// *after* it, so the segment has arrived when its record has.
 struct Record {
   static constexpr std::uint32_t kMagic = 0x48695072;  // also detects a host with a different byte
                                                        // order

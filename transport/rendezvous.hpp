@@ -51,7 +51,7 @@ class Rendezvous {
   /// deadline, and std::system_error if this process may open no more files.
   explicit Rendezvous(const JobOptions& options);
   /// Leaves a card. `refusal` is the reason why this rank does not take part; empty: it takes part.
-  /// In the first case, the other ranks' meet() throws io::InputError with the reason.
+  /// If it does not, the other ranks' meet() throws io::InputError with the reason.
   Rendezvous(const JobOptions& options, const std::string& refusal);
   ~Rendezvous() = default;
   Rendezvous(const Rendezvous&) = delete;

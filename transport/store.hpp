@@ -19,8 +19,8 @@ class StoreLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Throws std::system_error if the errno reports that this process may open no more files or has no
-/// memory left: the store is not at fault then.
+/// Throws std::system_error if `error` (an errno) says that this process may open no more files or
+/// has no memory left. The store is not at fault then.
 void throw_if_exhausted(int error);
 
 /// Lifetime of an entry. Matters only in a store that outlives the job.

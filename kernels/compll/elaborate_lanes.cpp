@@ -13,7 +13,8 @@ namespace hipress::compll {
 
 namespace {
 
-/// Maximal bits of whole numbers made from floats on lanes: the precision of fp32.
+/// Maximum width, in bits, of a whole number that element code makes from a float: the precision of
+/// fp32.
 constexpr std::int64_t kMaxLaneBits = 24;
 
 }  // namespace

@@ -63,12 +63,12 @@ class PreparedRequest {
   static constexpr double kShareUncompressed = 0.5;
 
   const std::shared_ptr<const Learning> learning;  ///< results of the pilot; null: no pilot
-  const Request request;                           ///< request as given, with its algorithms named
-  const PlanForm form;                             ///< required form of the plan
-  const SearchRow& search;                         ///< search that makes the plan
-  std::vector<std::string> diagnostics;            ///< assumptions made while reading, as sentences
-  const models::Model model;                       ///< model with the request's times
-  Problem problem;                                 ///< points into the other members
+  const Request request;                 ///< the given request, with algorithms_of() filled in
+  const PlanForm form;                   ///< required form of the plan
+  const SearchRow& search;               ///< search that makes the plan
+  std::vector<std::string> diagnostics;  ///< assumptions made while reading, as sentences
+  const models::Model model;             ///< model with the request's times
+  Problem problem;                       ///< points into the other members
   /// Number of nodes of the given cluster, each with one or several GPUs.
   std::uint32_t given_nodes = 0;
   costs::Profile profile;            ///< costs of the machines
@@ -93,26 +93,27 @@ struct Advice {
   SearchResult found;                ///< the plan, after passes and in one topology
   double search_s = 0;               ///< duration of the searches
   const Problem* problem = nullptr;  ///< problem of the plan, at its level of GPUs
-  /// With a pilot: the searched problems, with the GPUs at the given level and at the other, and
-  /// with the algorithms of the list in Learning::bounded() that gave the plan. Otherwise null.
+  /// With a pilot: the problems as searched, with the GPUs at the given level and at the other.
+  /// Their algorithms are the list of Learning::bounded() whose search gave the plan. Otherwise
+  /// null.
   std::shared_ptr<const Problem> bounded = {}, bounded_other = {};
   /// The problem at the request's level of GPUs, as searched.
   const Problem& own(const PreparedRequest& prepared) const {
     return bounded ? *bounded : prepared.problem;
   }
-  /// The plan is one that a framework runs as it is, so passes leave it unchanged.
+  /// True if a framework runs the plan as it is; passes then leave it unchanged.
   bool keeps_plan = false;
   Comparison comparison;
   Verdict verdict;
   Analysis analysis;
 };
 
-/// Finds a plan, and compares it with the baselines. A faster baseline replaces it. If compression
-/// saves no more than the tolerance, the plan compresses nothing.
+/// Finds a plan, and compares it with the baselines. A faster baseline that the problem allows
+/// replaces it. If compression saves no more than the tolerance, the plan compresses nothing.
 Advice find_advice(const PreparedRequest& prepared);
 
-/// Polishes the plan, runs the requested analyses, computes the lower bound, and judges the plan.
-/// Throws io::InputError if a given plan cannot be analysed.
+/// Improves the plan by passes, runs the requested analyses, computes the lower bound, and judges
+/// the plan. Throws io::InputError if a given plan cannot be analysed.
 void complete(const PreparedRequest& prepared, Advice& advice);
 
 /// Calls find_advice() and complete().

@@ -73,8 +73,8 @@ struct Found {
   bool keeps_plan = false;  ///< passes leave it unchanged
 };
 
-/// Polishes the plan, and runs the requested analyses within the budget. Throws as read_plan()
-/// does, and io::InputError if a given plan cannot be analysed.
+/// Improves the plan by passes, and runs the requested analyses within the budget. Throws as
+/// read_plan() does, and io::InputError if a given plan cannot be analysed.
 Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
                  const Found& found);
 

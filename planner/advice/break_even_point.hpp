@@ -76,7 +76,8 @@ class WhatIf {
   Elsewhere with_faster_codecs(double factor) const;
 
   const PreparedRequest& prepared() const { return prepared_; }
-  bool is_brief() const { return known_plans_ != nullptr; }  ///< true: few and coarse values
+  /// True if turns need only be found roughly, as known plans are compared.
+  bool is_brief() const { return known_plans_ != nullptr; }
 
  private:
   /// `far`: the value is too far from the request's to compare the known plans.

@@ -38,9 +38,10 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found, E
   const AffordableTime time =
       affordable_iteration(problem.model, found.plan, machines, found.transfer_order);
   const std::chrono::duration<double> once = std::chrono::steady_clock::now() - start;
-  // Reserve time for the intervals of the plan and its best rival, which matter more than the last
-  // baselines or a pass. An interval takes two simulations, and those of the rival may take as long
-  // again. On a shared machine all this takes several times as long as one run.
+  // Reserve time for the intervals of the plan and of its best rival, which matter more than the
+  // last baselines or the passes. An interval takes two or three simulations, and the rival's may
+  // take as long as the plan's. On a shared machine, all of these may take 8 times as long as the
+  // simulation above.
   constexpr double kLeast_s = 1;
   if (machines.budget) {
     machines.budget->reserve(

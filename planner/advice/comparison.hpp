@@ -26,10 +26,11 @@ SearchResult search_uncompressed(const Problem& problem, const Limits& limits);
 void consider_uncompressed(const Problem& problem, const SearchResult& found,
                            Comparison& comparison);
 
-/// Sets Comparison::compressed to the fastest compressing plan with the problem's algorithms:
-/// `plan`, or a baseline that the problem allows as its answer. Sets Comparison::elsewhere to the
-/// fastest of the other such baselines. `problem` is the plan's problem, `given` that of the
-/// baselines. They differ if the plan has the GPUs at the other level (planner/problem/levels.hpp).
+/// Sets Comparison::compressed to the fastest plan that compresses: `plan`, or a baseline that the
+/// problem allows as its answer. Sets Comparison::elsewhere to the fastest other baseline that
+/// compresses with the problem's algorithms, for example with another topology. `problem` is the
+/// plan's problem, `given` that of the baselines. They differ if the plan has the GPUs at the other
+/// level (planner/problem/levels.hpp).
 void consider_compressed(const Problem& problem, const Problem& given, const TimedPlan& plan,
                          Comparison& comparison);
 
@@ -43,8 +44,8 @@ void take_faster(const Problem& problem, Comparison& comparison, SearchResult& f
 void add_responses_of_rivals(const Problem& problem, const Problem& given, const TimedPlan& plan,
                              Comparison& comparison);
 
-/// Plans that passes must not fall behind: those that the problem allows as its answer, and only
-/// plans that compress nothing if the plan compresses nothing. The result points into `comparison`.
+/// Plans that passes must not fall behind: those that the problem allows as its answer. If the plan
+/// compresses nothing, only plans that compress nothing. The result points into `comparison`.
 Rivals rivals_of(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
 /// Sentence about the baseline with the lowest 90th percentile: "baseline all has a lower 90th

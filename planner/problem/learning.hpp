@@ -35,25 +35,25 @@ struct Learning {
   /// Names of rows that diverged, or never reached DDP's loss in the pilot.
   std::vector<std::string> never;
 
-  /// Ratio r of a plan. A plan file that the pilot has trained has its measured ratio. The ratios
-  /// of other plans are predicted from those of the algorithms: each gradient adds (r − 1) of its
-  /// algorithm times its weight among all gradients that the algorithm can compress. The weight is
-  /// the relative loss of the squared norm times the number of elements to the power kOfSize, or
-  /// the number of elements if the pilot measured no errors. A plan that compresses all gradients
-  /// with one algorithm thus has that algorithm's ratio, and one that compresses nothing has 1.
-  /// Other plans have wider intervals. nullopt if an algorithm is not in the pilot.
-  /// docs/learning.md has sources and figures.
+  /// Ratio r of a plan. A plan file that the pilot has trained has its measured ratio. Ratios of
+  /// other plans are predicted from those of the algorithms: 1 plus, for each gradient, (r − 1) of
+  /// its algorithm times the gradient's share in the weights of all gradients that the algorithm
+  /// can compress. A gradient's weight is its PilotRow::lost times the number of its elements to
+  /// the power kOfSize. If the pilot measured no errors, it is the number of elements. A plan that
+  /// compresses all gradients with one algorithm thus has that algorithm's ratio, and one that
+  /// compresses nothing has 1. Other plans have wider intervals. nullopt if an algorithm is not in
+  /// the pilot. docs/learning.md has sources and figures.
   std::optional<StepsRatio> of(const models::Model& model, const casync::Plan& plan,
                                const std::string& file = {}) const;
 
-  /// Names of all algorithms with a ratio: the rows, without `none` and plan files.
+  /// Names of the algorithms that have ratios: the keys of `rows`, except `none` and plan files.
   std::vector<std::string> algorithms() const;
 
   /// Algorithms of a list that have ratios, in the same order.
   std::vector<std::string> known(const std::vector<std::string>& algorithms) const;
 
-  /// Lists of algorithms, one for each search. Each list is for one of the ratios, and has the
-  /// algorithms with at most that ratio. All `algorithms` must have ratios.
+  /// Lists of algorithms, one for each search: for each of the ratios, the algorithms with at most
+  /// that ratio. All `algorithms` must have ratios.
   std::vector<std::vector<std::string>> bounded(const std::vector<std::string>& algorithms) const;
 };
 

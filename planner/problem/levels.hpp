@@ -25,7 +25,7 @@ class OtherLevels {
   static std::unique_ptr<const OtherLevels> of(const Problem& problem,
                                                std::vector<std::string>& diagnostics);
 
-  /// Takes `machines` with `cluster` instead of their own.
+  /// Uses `machines`, with `cluster` instead of their own cluster.
   OtherLevels(const Problem& problem, const Machines& machines, costs::Cluster cluster);
   OtherLevels(const OtherLevels&) = delete;
   OtherLevels& operator=(const OtherLevels&) = delete;

@@ -27,7 +27,8 @@ struct Machines {
 /// Copy of `machines` with the given cluster.
 Machines at_level(const Machines& machines, costs::Cluster cluster);
 
-/// The cluster as the network model sees it: without bursts, which prevent folding, for `port`.
+/// The cluster as the network model sees it. Network `port` ignores bursts, since they prevent
+/// folding.
 costs::Cluster seen_by(sim::Network network, costs::Cluster cluster);
 
 /// Function for sim::Options::stop: true once Machines::budget is over. Empty without a budget.

@@ -26,7 +26,7 @@ enum class OrderChoice : std::uint8_t { kReady, kNeed, kBest };
 
 /// Limits of an iterative search.
 struct Limits {
-  double budget_s = 2;  ///< duration in seconds; 0: only what needs no search
+  double budget_s = 2;  ///< duration in seconds; 0: only plans that need no search
   /// Number of plans to simulate, instead of budget_s; negative: unset.
   std::int64_t evaluations = -1;
   std::uint64_t seed = 0;
@@ -48,7 +48,7 @@ enum class JobKind : std::uint8_t {
 };
 JobKind kind_of(const casync::Schedule& schedule);
 
-/// Noise between runs, as a relative difference. A smaller saving is not worth compressing.
+/// Noise between runs, as a relative difference. A smaller saving does not justify compression.
 inline constexpr double kTolerance = 0.005;
 
 /// Planning problem: model, nodes, algorithms, machines, and limits.
@@ -122,17 +122,19 @@ casync::Plan in_one_topology(casync::Plan plan);
 /// precision, or the first of all if all are casts. `names` must not be empty.
 const std::string& first_lossy(const std::vector<std::string>& names);
 
-/// Those of `names` that send messages of slices, not factors, as SeCoPa's formulas require.
+/// The algorithms in `names` that send messages of slices, not factors, as SeCoPa's formulas
+/// require.
 std::vector<std::string> of_slices(const std::vector<std::string>& names);
 
-/// Properties of the algorithm. std::invalid_argument lists the known ones for an unknown name.
+/// Properties of the algorithm. Throws std::invalid_argument, with the known names, for an unknown
+/// one.
 casync::Algorithm algorithm(const std::string& name);
 
 /// plans::place_in() of the algorithm called `name`.
 std::int8_t place_in(std::vector<casync::Algorithm>& algorithms, const std::string& name);
 
-/// Uncompressed form of the gradient, as an index into `algorithms`: kRaw, or the cast to the
-/// gradient's own half precision, which is added if it is missing.
+/// Index into `algorithms` for sending the gradient uncompressed: kRaw, or the cast to the
+/// gradient's own half precision, which is added to `algorithms` if it is missing.
 std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::Gradient& gradient);
 
 }  // namespace hipress::planner

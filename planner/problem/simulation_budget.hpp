@@ -10,7 +10,8 @@
 
 namespace hipress::planner {
 
-/// Engine of a simulation. A kFairFolded task is cheaper than kFair's: fewer messages share links.
+/// Engine of a simulation. A task takes less time to simulate with kFairFolded than with kFair:
+/// fewer messages share links.
 enum class SimulationKind : std::uint8_t { kPatterns, kPort, kFairFolded, kFair };
 inline constexpr std::size_t kEngines = 4;
 
@@ -19,7 +20,8 @@ inline constexpr std::size_t kEngines = 4;
 class SimulationBudget {
  public:
   /// Ends `seconds` from now. If other processes keep the cores busy, it ends only after `seconds`
-  /// of this process's CPU time, but at most `busy_s` from now. A smaller `busy_s` has no effect.
+  /// of this process's CPU time, but at most `busy_s` from now. A `busy_s` of less than `seconds`
+  /// has no effect.
   SimulationBudget(double seconds, io::InterruptFlag interrupted, double busy_s = 0);
 
   /// Reason not to simulate: "it would take about 20s, and the budget leaves 3s". Empty: it fits.
@@ -28,7 +30,7 @@ class SimulationBudget {
   /// Records how long a simulation took, for later estimates.
   void note(double tasks, SimulationKind engine, double seconds);
 
-  /// Reserves the last `seconds` for a final step, until the next call.
+  /// Reserves the last `seconds` for a final step, until reserve() is called again.
   void reserve(double seconds) { reserve_s_ = seconds; }
 
   /// Restarts with the original length. No simulation may be running.

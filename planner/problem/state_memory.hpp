@@ -33,7 +33,7 @@ struct StateMemory {
   std::int64_t gradients = 0;   ///< in the model's types, or this GPU's shards of them
   /// Optimizer state, with the fp32 copies of half-precision parameters.
   std::int64_t optimizer = 0;
-  /// Parameters of neighbouring layers that are whole at the same time, at most.
+  /// Maximum of the parameters of neighbouring layers that are whole at the same time.
   std::int64_t gathered = 0;
   std::int64_t reductions = 0;  ///< gradients of layers that wait for their reduction
   std::int64_t residuals = 0;   ///< error feedback kept by codecs from step to step
@@ -51,7 +51,8 @@ struct StateMemory {
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
                          const OptimizerRow& optimizer);
 
-/// GPU memory in bytes for a plan's state beside the activations; negative: these do not fit.
+/// GPU memory in bytes for a plan's state beside the activations; negative: the activations alone
+/// do not fit.
 inline std::int64_t room_of(const Problem& problem) {
   const bool limited = problem.memory_bytes < INT64_MAX;
   return limited ? problem.memory_bytes - problem.activation_bytes : INT64_MAX;

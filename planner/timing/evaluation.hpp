@@ -44,7 +44,7 @@ struct AffordableTime {
   std::string diagnostic = {};        ///< approximations made; mostly empty
 };
 
-/// Task graph of a plan, shared by simulations on machines with other costs. Thread-safe.
+/// Task graph of a plan, shared by simulations on machines with different costs. Thread-safe.
 class SharedGraph {
  public:
   /// Returns the graph; the first call expands it. Throws as sim::expand() does.

@@ -45,7 +45,8 @@ class Evaluator {
   /// slice is made as long as the first.
   PatternGraph folded(const Candidate& candidate);
   /// True if the candidate can be simulated exactly. If the problem is folded_only(), all options
-  /// of its scheme must be foldable; those of plans that Workbench adds may not be.
+  /// of its scheme must be foldable. An option that Workbench adds for a given plan may not be
+  /// foldable.
   bool can_be_exact(const Candidate& candidate) const {
     const Scheme& scheme = choices_.schemes[candidate.scheme];
     return exact_ && scheme.batch.threshold_bytes == 0 && options_fold_[candidate.scheme];

@@ -34,9 +34,10 @@ struct Step {
   std::int64_t delay = 0;  ///< ps from its end until its successors may start (the wire)
   /// Offset of the first successor in Pattern::successors; the next step's offset ends the list.
   std::uint32_t successors = 0;
-  std::uint32_t node = 0;   ///< node before rotation by the unit's peer_offset
+  std::uint32_t node = 0;   ///< node, before PlacedUnit::rotation() is added
   std::uint32_t shift = 0;  ///< (receiver - sender) mod N
-  /// Resource that it occupies alone: a stream, a link, or both ports of a message.
+  /// Resource that the step occupies: its node's codec stream, the link between the node's GPUs, or
+  /// two ports, its node's egress and the receiver's ingress.
   Resource resource = Resource::kCodec;
   /// Kind of the task; kJoin: it stands for several tasks.
   casync::Kind kind = casync::Kind::kJoin;
@@ -57,7 +58,7 @@ struct Pattern {
   /// by those of the other nodes. Each waits for its node's previous one
   /// (casync::collective_order()).
   std::vector<std::uint32_t> collectives = {};
-  /// PlacedUnit::carried in the graph of which the pattern was made; its gradient has index 0.
+  /// PlacedUnit::carried in the graph from which the pattern was made. The unit has index 0 there.
   std::uint32_t carried = 0;
   std::uint32_t factors = 0;  ///< number of factors that are sent for the unit
 
@@ -96,7 +97,7 @@ struct PatternKey {
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };
 
-/// Throws io::InputError if a sequence of `picoseconds` is too long for 64 bits, with some room.
+/// Throws io::InputError if a duration exceeds 2^62 ps: sums of two must fit into 64 bits.
 void require_countable(double picoseconds);
 
 /// Durations of tasks (sim::Works) on identical nodes, all as slow as the slowest. If paths differ,

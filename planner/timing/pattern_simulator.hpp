@@ -53,7 +53,8 @@ struct PatternGraph {
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// Kinds of queues. That of representative i is TimelineState::queues[kind * representatives + i].
+/// Kinds of queues. Every representative has one queue of each kind; representative i has
+/// TimelineState::queues[kind * representatives + i].
 inline constexpr std::uint32_t kCodecQueue = 0, kLocalQueue = 1, kEgress = 2, kIngress = 3;
 inline constexpr std::uint32_t kQueueSorts = 4;
 
@@ -129,8 +130,9 @@ class PatternSimulator {
   /// `stop` is polled: true ends a run with sim::Stopped. May be empty.
   explicit PatternSimulator(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
 
-  /// End of the iteration in ps, or kNever if later than `limit`. With `base`, starts from its last
-  /// state before the graphs differ, and ends at one of its states if it meets one; same result.
+  /// End of the iteration in ps, or kNever if later than `limit`. With `base`, starts from the last
+  /// of its states before the graphs differ, and stops early if it reaches one of its later states.
+  /// The result is the same.
   std::int64_t run(const PatternGraph& graph, std::int64_t limit = kNever,
                    const Recording* base = nullptr);
 

@@ -33,12 +33,13 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
 /// Largest loss of a gradient in the plan.
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan);
 
-/// Simulation of the plan. io::InputError says that its graph is too large to `what` ("explain").
+/// Simulation of the plan. Throws io::InputError if its graph is too large to `what`, such as
+/// "explain".
 AffordableScenario required_scenario(const Problem& problem, const TimedPlan& plan,
                                      std::string_view what);
 
-/// A plan as a candidate of an option set, to time other candidates: by estimates, many of them per
-/// second, or by simulation on the requested network.
+/// Times candidates of an option set, one of which is a given plan: by estimates, many per second,
+/// or by simulation on the requested network.
 class Workbench {
  public:
   /// The option set is the problem's, extended by the decisions of the plans, which must be for its
@@ -53,7 +54,8 @@ class Workbench {
   /// One of the constructor's other plans.
   const Candidate& other(std::size_t i) const { return others_[i]; }
 
-  /// Makes the candidate's plan. Groups by hand, which option sets lack, are the given plan's.
+  /// Makes the candidate's plan. Groups made by hand, which option sets do not have, are those of
+  /// the given plan.
   casync::Plan make(const Candidate& candidate) const;
   TimedPlan timed(const Candidate& candidate, double iteration_s) const;
   sim::TransferOrder order(const Candidate& candidate) const {

@@ -498,8 +498,8 @@ def _explained(lost: RankLost) -> RankLost:
 
 
 def _trained_by(model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Dict[str, torch.nn.Parameter]:
-    """Parameters that local updates average, by name, in the order of the model. Raises InvalidRequest if no optimizer has one of
-    them."""
+    """Parameters that local updates average, by name, in the order of the model. Raises InvalidRequest if there are none, or
+    if any of them is in no optimizer."""
     parameters = {name: parameter for name, parameter in model.named_parameters()
                   if parameter.requires_grad and parameter.numel() > 0}
     if not parameters:

@@ -348,7 +348,7 @@ class Turns(_Training):
 
 
 class Processes(_Training):
-    """Ranks in processes, which train with DistributedDataParallel."""
+    """Ranks that are separate processes, of which this is one, and train with DistributedDataParallel."""
 
     def __init__(self, job: Dict[str, Any], recorder: Recorder) -> None:
         super().__init__(job, recorder)

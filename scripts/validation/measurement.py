@@ -119,7 +119,7 @@ class Bench:
 
     @property
     def ordinary(self) -> Launcher:
-        """Launcher of one process that measures nothing, and has the priority of other programs."""
+        """Like `alone`, but with the ordinary priority of programs, instead of real time."""
         return dataclasses.replace(self.alone, real_time=False)
 
     def profile_path(self, name: object) -> pathlib.Path:

@@ -40,8 +40,8 @@ def python_with_torch() -> pathlib.Path:
 
 
 def run_python(python: pathlib.Path, *words: object) -> str:
-    """Runs Python on this machine, outside of the network, in the folder of train.py. Returns its output. Raises ToolError if it
-    fails."""
+    """Runs Python on this machine, without the emulated network, in the folder of train.py. Returns its output. Raises ToolError if
+    it fails."""
     done = subprocess.run([python, "-B", *map(str, words)], cwd=TRAIN.parent, capture_output=True, text=True, check=False,
                           env={name: value for name, value in os.environ.items() if name != "GLOO_SOCKET_IFNAME"})
     if done.returncode != 0:
@@ -75,8 +75,8 @@ class TorchBench(Bench):
         return yaml, yaml.with_suffix(".json")
 
     def capture(self, path: pathlib.Path, training: list, steps: int, *options: object) -> pathlib.Path:
-        """Captures `steps` steps of train.py into a file, outside of the network. An existing capture may be kept. `training` has
-        arguments of train.py; all others are those of hipress.capture."""
+        """Captures `steps` steps of train.py into a file, without the emulated network. An existing capture may be kept.
+        `training` has arguments of train.py; all others are those of hipress.capture."""
         if not (self.keep_profiles and path.exists()):
             run_python(self.python, "-m", "hipress.capture", "--steps", steps, *options, "--output", path, TRAIN, *training, "--average",
                        "none", "--steps", steps + 4, "--ranks", "1")

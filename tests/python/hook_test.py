@@ -184,8 +184,8 @@ def refusals(rank):
 
 
 def copies(rank):
-    """Trains copies of a model with a hook; the copies have no hook. Returns their weights, those under plain DDP, and the error of
-    a copied hook."""
+    """Attaches a hook to a model and trains copies of the model, which come without the hook. Returns the copies' weights, the
+    weights that plain DDP gives, and the error that a copy of the hook raises."""
     ddp = wrapped(network())
     hook = hipress.attach(ddp, "onebit")
     found = []

@@ -163,8 +163,9 @@ class Reference {
     return busy;
   }
 
-  /// Makes messages wait for a core: with k threads on c <= k cores for (k/c - 1/2) turns, and for
-  /// twice that at the receiver; or together with messages that already wait at this end.
+  /// Makes messages wait for a core. With k threads on c <= k cores, a message waits (k/c - 1/2)
+  /// turns to be sent, and twice that to be received. If other messages already wait at the same
+  /// end of its node (sending or receiving), it gets its core together with them instead.
   void queue_for_cores() {
     for (TaskId id = 0; id < graph_.tasks(); ++id) {
       if (tasks_[id].state != State::kQueued) continue;

@@ -4,7 +4,8 @@
 
 namespace hipress::planner {
 
-/// If several numbers of hosts are given, prints the gain from each more host and returns true.
+/// If the request has two or more numbers of hosts, prints how the job's throughput grows with
+/// them, and returns true.
 bool answer_hosts(const Options& options);
 
 }  // namespace hipress::planner

@@ -150,7 +150,7 @@ class ShardedBench(GlooBench):
         return self.output / "kernels.yaml"
 
     def prepare(self) -> None:
-        """Captures the model and profiles codecs, outside of the network."""
+        """Captures the model and profiles the codecs, each in one process on this machine, without the emulated network."""
         captured = self.capture(self.output / "captured_text.yaml", ["--model", "text"], CAPTURED_STEPS)
         if not (self.keep_profiles and self.kernels.exists()):
             self.ordinary.run(2, "hipress-profile", "--quick", "--passes", 1, "--algorithm", CODECS, "--output", self.kernels)
