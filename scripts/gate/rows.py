@@ -44,13 +44,13 @@ class Traffic:
     why: str = ""
 
 
-_REGISTERS = "64 values of a block stay in a thread's registers; loads in flight, not warps, hide the memory's latency"
-_TILE = "32 values of a tile stay in a thread's registers; loads in flight, not warps, hide the memory's latency"
-_PARTIAL = "a tile's partial results stay in a thread's registers, not in local memory"
-_ONE_BLOCK = "one thread block per slice: there are never enough to fill a GPU"
-_CODE = "one thread builds a chunk's code, with an array per code length that it indexes by data"
+_REGISTERS = "a thread keeps 64 values in registers; its loads in flight hide the memory's latency, so few warps suffice"
+_TILE = "a thread keeps 32 values in registers; its loads in flight hide the memory's latency, so few warps suffice"
+_PARTIAL = "a thread keeps partial results of a tile in registers, not in local memory"
+_ONE_BLOCK = "one thread block works on a slice, and a launch has too few slices to fill a GPU"
+_CODE = "one thread builds a chunk's Huffman code, with an array by code length whose index depends on data"
 
-_STANDS_FOR = "made-up computation, which is to be limited by arithmetic: a tile of the result stays in registers"
+_STANDS_FOR = "synthetic computation, which arithmetic should limit: a tile of the result stays in registers"
 
 ROWS = (
     Row("encode_blocks", "kernels/cuda/block_quantizer.cuh", store=8, occupancy=12, why=_REGISTERS),
@@ -58,7 +58,7 @@ ROWS = (
     Row("decode_blocks", "kernels/cuda/block_quantizer.cuh", occupancy=12, why=_REGISTERS),
     Row("encode_elements", "kernels/cuda/cast.cu", store=16),
     Row("decode_elements", "kernels/cuda/cast.cu"),
-    Row("measure_chunks", "kernels/cuda/lossless.cuh", local=16, why="three forms to try, in an array that a loop indexes"),
+    Row("measure_chunks", "kernels/cuda/lossless.cuh", local=16, why="a loop tries the three forms of a chunk in an array"),
     Row("place_chunks", "kernels/cuda/lossless.cuh"),
     Row("write_chunks", "kernels/cuda/lossless.cuh", local=56, why=_CODE),
     Row("find_chunks", "kernels/cuda/lossless.cuh"),
@@ -87,7 +87,7 @@ ROWS = (
     Row("check_messages", "kernels/cuda/sparsifier_decode.cuh", store=0),
     Row("decode_entries", "kernels/cuda/sparsifier_decode.cuh"),
     Row("multiply_tiles", "kernels/lowrank/cuda_operators.cu", occupancy=37,
-        why="sums of several columns stay in registers, so that an element is read once for all of them"),
+        why="a thread keeps the sums of several columns in registers, so an element is read once for all of them"),
     Row("multiply_transposed_tiles", "kernels/lowrank/cuda_operators.cu"),
     Row("add_tiles", "kernels/lowrank/cuda_operators.cu"),
     Row("spread_nan", "kernels/lowrank/cuda_operators.cu"),
@@ -107,9 +107,9 @@ ROWS = (
 )
 
 
-_RESIDUAL = "a residual, which the default leaves out"
-_BITS = "codes of 8 bits; the default has 2"
-_HALF = "codes of 8 bits; this algorithm has 4"
+_RESIDUAL = "a residual, which is off by default"
+_BITS = "codes of 8 bits; by default they have 2"
+_HALF = "codes of 8 bits; those of this algorithm have 4"
 
 
 def _measure(kernel: str, single: int, *, prepares: bool = False) -> Pass:
@@ -147,10 +147,10 @@ TRAFFIC = (
 
 #: Algorithms whose bytes cannot be counted in the code, because loops depend on data or parameters; each with its reason.
 UNCOUNTED = {
-    "dgc": "the entries that are collected, counted and sent depend on the values",
-    "graddrop": "as dgc",
-    "lossless": "the bits of a code depend on the values",
-    "powersgd": "loops over the rank and over the rows of a matrix",
-    "acpsgd": "as powersgd",
-    "rsketch": "as powersgd",
+    "dgc": "how many entries are collected, counted and sent depends on the values",
+    "graddrop": "for the same reason as dgc",
+    "lossless": "how long the codes are depends on the values",
+    "powersgd": "its loops run over the rank and over the rows of a matrix",
+    "acpsgd": "for the same reason as powersgd",
+    "rsketch": "for the same reason as powersgd",
 }
