@@ -35,6 +35,14 @@ std::string processor() {
   return "unknown processor";
 }
 
+}  // namespace
+
+std::string this_machine() {
+  return fmt::format("{}, {} cores", processor(), io::usable_cores().size());
+}
+
+namespace {
+
 /// Memory bandwidth of copies by all cores together: the ceiling of kernels. Only rank 0 measures,
 /// since processes that measure at once would share the bandwidth.
 double measure_memory_once(const Options& options) {
