@@ -187,7 +187,8 @@ void apply_assumed_costs(const MachineOptions& options, LoadedMachines& machines
 void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines) {
   const bool own_links = !options.bandwidth.empty() || !options.latency.empty();
   const std::uint32_t nodes = machines.cluster.nodes;
-  if (!options.cluster.empty() || !own_links || !machines.profile.shared_host || nodes < 2) return;
+  const bool placed = !options.cluster.empty() || options.nodes_per_host > 0;
+  if (placed || !own_links || !machines.profile.shared_host || nodes < 2) return;
   machines.warnings.push_back(fmt::format(
       "profile {} was measured with all ranks on one machine, whose {} cores these {} nodes share: "
       "for machines of their own, give a cluster file with nodes_per_host: 1",
@@ -349,6 +350,11 @@ LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_
   LoadedMachines machines = {
       .profile = std::move(profile), .cluster = {}, .diagnostics = {}, .warnings = {}};
   machines.cluster = read_any_cluster(options, machines.profile, nodes, otherwise);
+  if (options.nodes_per_host > 0) {
+    for (std::uint32_t node = 0; node < machines.cluster.nodes; ++node) {
+      machines.cluster.host[node] = node / options.nodes_per_host;
+    }
+  }
   warn_of_replaced_link(options, machines);
   apply_link(options, machines.cluster.link);
   apply_gpus(options, machines);

@@ -30,6 +30,8 @@ struct MachineOptions {
   std::string scale_kernels = {};
   /// Costs to assume: "tern.pse=int4block" gives tern.pse the costs of int4block.
   std::vector<std::string> assumed_costs = {};
+  /// Number of nodes on each host, for ranks that know their hosts; 0: the cluster's.
+  std::uint32_t nodes_per_host = 0;
 
   /// True if the costs of kernels come from a given profile or machine.
   bool names_profile() const { return !profile.empty() || names_machine(); }

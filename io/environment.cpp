@@ -102,7 +102,7 @@ std::string cache_folder() {
   if (const std::string own = text_of("HIPRESS_CACHE"); !own.empty()) return own;
   if (const std::string xdg = text_of("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/hipress";
   if (const std::string home = text_of("HOME"); !home.empty()) return home + "/.cache/hipress";
-  throw InputError("no folder for compiled algorithms is known; set HIPRESS_CACHE to one");
+  throw InputError("no cache folder is known: set HIPRESS_CACHE, XDG_CACHE_HOME or HOME");
 }
 
 std::string data_folder() { return text_of("HIPRESS_DATA"); }

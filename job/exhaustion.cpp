@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <thread>
 
 namespace hipress::job {
@@ -73,6 +74,10 @@ std::vector<std::exception_ptr> run_together(std::string_view noun, int count,
         tell(Gate::kCancelled);
         threads.clear();  // joins; frees their stacks, so that there is memory for the message
         throw Exhausted(fmt::format("{} {}", noun, number), error.code().value());
+      } catch (const std::bad_alloc&) {
+        tell(Gate::kCancelled);
+        threads.clear();
+        throw Exhausted(fmt::format("{} {}", noun, number), ENOMEM);
       } catch (...) {
         tell(Gate::kCancelled);
         throw;

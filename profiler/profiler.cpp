@@ -35,6 +35,14 @@ std::string processor() {
   return "unknown processor";
 }
 
+}  // namespace
+
+std::string this_machine() {
+  return fmt::format("{}, {} cores", processor(), io::usable_cores().size());
+}
+
+namespace {
+
 /// Memory bandwidth of copies by all cores together, which kernels cannot exceed. Only rank 0
 /// measures it, since processes that measured at once would share it.
 double measure_memory_once(const Options& options) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "costs/profile.hpp"
 #include "profiler/options.hpp"
@@ -15,6 +16,9 @@
 ///   const costs::Curve& encode = profile.codecs.at("onebit").encode;
 ///   std::printf("%.3f ms\n", 1e3 * encode(1 << 20));  // an encode of 2^20 elements
 namespace hipress::profiler {
+
+/// Name of this machine's processor, and number of cores that this process may use.
+std::string this_machine();
 
 /// Measures codecs and links by running small task graphs through the executor. A cost is thus that
 /// of the same task in a synchronisation: with data that is not cached, hand-over between threads,

@@ -11,37 +11,17 @@
 #include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
 #include "io/file.hpp"
-#include "io/memory.hpp"
 #include "job/clock.hpp"
-#include "job/connect.hpp"
 #include "job/gather.hpp"
 #include "replay/device_choice.hpp"
 #include "replay/gradient_files.hpp"
 #include "replay/probes.hpp"
-#include "replay/room.hpp"
+#include "requests/replay_automatic.hpp"
 #include "requests/replay_forecast.hpp"
-#include "runtime/program.hpp"
+#include "requests/replay_ranks.hpp"
 
 namespace hipress::requests {
 namespace {
-
-using Endpoint = std::unique_ptr<transport::Endpoint>;
-
-/// Connects to the launcher's job; null if ranks are threads.
-Endpoint connect(const ReplayRequest& request, const ReplayJob& job, const std::string& transport,
-                 transport::JobOptions options) {
-  if (options.size == 1) return nullptr;
-  options.plan =
-      fmt::format("{} {}+{} iterations, seed {}, {} {}, backward {}",
-                  plans::plan_fingerprint(job.model, job.plan.plan), request.replay.warmup,
-                  request.replay.iterations, request.replay.seed, request.device, request.transport,
-                  request.backward + (request.gradients.empty() ? "" : ", given gradients"));
-  options.timeout_s = request.replay.timeout_s;
-  const auto node = static_cast<std::uint32_t>(options.rank);
-  replay::require_room(replay::room_of(job.graph, job.model, job.plan, {&node, 1}, true), 1,
-                       io::available_memory());
-  return job::connect_rank(transport, options, runtime::collectives_of(job.graph));
-}
 
 /// Settings for watching the machine's speed. Rank 0's apply to all ranks, since the others may
 /// have no profile.
@@ -97,20 +77,6 @@ void say(const ReplayJob& job, const std::optional<ReplayForecast>& forecast, co
   for (const std::string& warning : forecast->machines.warnings) warn(hooks, warning);
 }
 
-/// Returns a callback that reports each iteration of this process's first rank. It throws
-/// Interrupted, which ends the job.
-auto progress_of(const ReplayRequest& request, bool threads, const Hooks& hooks) {
-  const int all = request.replay.warmup + request.replay.iterations;
-  return [=, &hooks](int rank, int iteration) {
-    look_for_interrupt(hooks);
-    if (!hooks.progress || (threads && rank != 0)) return;
-    hooks.progress({.stage = "iterations",
-                    .share = static_cast<double>(iteration) / all,
-                    .done = iteration,
-                    .all = all});
-  };
-}
-
 Replayed run(ReplayRequest request, const Hooks& hooks) {
   const std::optional<io::Launch> launch = io::read_launch();
   Replayed made{.reports = reports(launch), .job = {}, .report = {}, .measured = {}};
@@ -137,8 +103,10 @@ Replayed run(ReplayRequest request, const Hooks& hooks) {
   if (writes_trace) io::refuse_input(request.trace);
   if (made.reports) say(job, forecast, hooks);
   request.replay.timeline = forecast || !request.trace.empty();
-  request.replay.progress = progress_of(request, !meets(launch), hooks);
-  const Endpoint endpoint = connect(request, job, choice.transport, options);
+  request.replay.progress =
+      progress_of(request.replay.warmup + request.replay.iterations, !meets(launch), hooks);
+  const std::unique_ptr<transport::Endpoint> endpoint =
+      connect(request, job, choice.transport, options);
   ReplayOutcome outcome =
       replay_all(request, choice.transport, endpoint.get(), job, watching_of(request, forecast));
   made.report = replay::make_report(job.model, job.plan.plan.schedule, job.graph, outcome.replayed);
@@ -154,7 +122,10 @@ Replayed run(ReplayRequest request, const Hooks& hooks) {
 }  // namespace
 
 Replayed replay(const ReplayRequest& request, const Hooks& hooks) {
-  return interruptible(hooks, [&] { return run(request, hooks); });
+  refuse_unfit(request);
+  return interruptible(hooks, [&] {
+    return request.automatic ? replay_automatically(request, hooks) : run(request, hooks);
+  });
 }
 
 void write_trace(const ReplayRequest& request, const Replayed& replayed) {

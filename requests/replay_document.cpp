@@ -114,6 +114,10 @@ void fill(Record& record, const Replayed& replayed) {
       "predicted_for",
       replayed.predicted_for ? std::optional(sentence(*replayed.predicted_for)) : std::nullopt,
       "Machines that the prediction is for; with a profile");
+  record.object_if_any(
+      "automatic", replayed.automatic,
+      "With `auto`: what was predicted and measured, and which plan would be chosen",
+      [](Record& made, const AutomaticReplay& automatic) { fill(made, automatic); });
 }
 
 constinit const ResultForm kReplayForm = {

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include "casync/topology.hpp"
+#include "planner/advice/request.hpp"
 #include "requests/headings.hpp"
+#include "requests/hooks.hpp"
+#include "requests/replay_automatic.hpp"
 #include "requests/replay_request.hpp"
 #include "requests/shared_fields.hpp"
 
@@ -63,6 +66,26 @@ void add_run(Fields& made, ReplayRequest& request) {
        .interface = "Network interface or address to use (default: loopback)"});
 }
 
+/// Refuses fields about a given plan, given machines and files, in jobs that choose the plan.
+void refuse_beside_auto(Fields& made, const ReplayRequest& request) {
+  const Case chooses = when([&request] { return request.automatic; },
+                            "has no meaning beside `auto`, which chooses the plan, and measures "
+                            "the machines: leave one of the two out");
+  for (const char* const name :
+       {"plan",       "load_state",      "schedule",      "bulk_threshold", "bulk_wait",
+        "bulk_limit", "batch_threshold", "batch_wait",    "batch_limit",    "density",
+        "shards_by",  "raw_allreduce",   "no_bulk",       "no_pipelining",  "no_selection",
+        "trust_plan", "machine",         "hosts",         "gpus",           "library",
+        "cluster",    "bandwidth",       "latency",       "overhead",       "gpus_per_node",
+        "reprobe",    "gpu_bandwidth",   "scale_kernels", "assume_cost",    "again",
+        "trace",      "means",           "save_state"}) {
+    made.at(name).not_for(chooses);
+  }
+  made.at("device").not_for(
+      when([&request] { return request.automatic && request.device != "cpu"; },
+           "cuda has no meaning beside `auto`, which measures kernels of CPUs: take cpu"));
+}
+
 }  // namespace
 
 Fields fields(ReplayRequest& request) {
@@ -87,8 +110,16 @@ Fields fields(ReplayRequest& request) {
   made.under(headings::kPlan);
   made.add("plan", &request.plan,
            "Plan file, none, all, an algorithm's name, threshold[:ELEMENTS], or a baseline's "
-           "of hipress-plan: ddp, none_grouped …")
-      .must_be_given();
+           "of hipress-plan: ddp, none_grouped …; required without `auto`");
+  made.add("auto", &request.automatic,
+           "Choose the plan here: measure the links, plan, replay the plan and the fastest one "
+           "without compression in turns, and tell what was predicted, measured and would be "
+           "chosen. `algorithm` lists what the plan may use (default: " +
+               std::string(planner::kSafe) +
+               "), `topology` limits it, and `profile` gives the costs of kernels (default: those "
+               "of this machine, measured once and kept in the cache folder). Without `input`, the "
+               "gradients are those of " +
+               std::string(kUsualInput));
   made.add(
       "topology", &request.topology,
       fmt::format(
@@ -118,7 +149,14 @@ Fields fields(ReplayRequest& request) {
            "than when it was profiled");
   add_run(made, request);
   add_files(made, request);
+  refuse_beside_auto(made, request);
   return made;
+}
+
+void refuse_unfit(ReplayRequest request) {
+  refuse_unfit(fields(request));
+  if (request.automatic || request.given.contains("plan")) return;
+  throw FieldError("plan", "`plan` is required; `auto` chooses one for the links here");
 }
 
 }  // namespace hipress::requests

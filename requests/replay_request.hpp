@@ -16,6 +16,7 @@
 namespace hipress::requests {
 
 struct ReplayRequest {
+  bool automatic = false;  ///< field `auto`: the plan is chosen here
   std::string input, plan = "none", topology = "PS", algorithm = "onebit", device = "cpu";
   std::uint32_t nnodes = 0;  ///< 0: the launcher's number
   replay::ReplayOptions replay;
@@ -37,5 +38,8 @@ struct ReplayRequest {
 
 /// Fields of the request; they point into it.
 Fields fields(ReplayRequest& request);
+
+/// Throws io::InputError for a field that does not fit the others, and without a plan.
+void refuse_unfit(ReplayRequest request);
 
 }  // namespace hipress::requests

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -64,6 +65,18 @@ char* copy_of(const std::string& text) noexcept;
 /// Data type of a hipress_type. Throws std::invalid_argument for any other number: a C program may
 /// have stored one, and reading it as an enumerator would be undefined.
 models::Dtype dtype_of(const hipress_type& type);
+
+/// Plan of a job that chooses it, compiled, and why, in words.
+struct Chosen {
+  std::shared_ptr<const Compiled> compiled;
+  std::string note;
+};
+
+/// Chooses the plan (hipress_options::automatic). Collective. Throws as compile() does, and
+/// transport::PeerError if a rank is lost. Defined in requests/automatic_engine.cpp: the planner is
+/// above this folder.
+Chosen choose_plan(transport::Endpoint& endpoint, const std::vector<Gradient>& gradients,
+                   const hipress_options& options);
 
 /// Gradients of a list; `fragments` may be null. Throws std::invalid_argument for an empty list, an
 /// unsuitable name (io/utf8.hpp) or invalid dimensions.

@@ -15,11 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "io/error.hpp"
 #include "job/connect.hpp"
 #include "job/exhaustion.hpp"
 #include "models/model.hpp"
 #include "runtime/c_interface.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/links.hpp"
 #include "transport/store.hpp"
 
 using namespace hipress;
@@ -56,6 +58,7 @@ struct hipress_engine {
   std::unique_ptr<runtime::Device> device;
   std::unique_ptr<runtime::Engine> engine;
   std::string notes;
+  double timeout_s = 0;
 };
 
 struct hipress_work {
@@ -102,6 +105,14 @@ void check(const hipress_options& options) {
   if (options.group_bytes < 0) {
     throw std::invalid_argument(
         fmt::format("group_bytes is {}; give 0 or more", options.group_bytes));
+  }
+  const bool automatic = options.automatic != 0;
+  if (const std::string plan = text_of(options.plan); automatic && plan != "none") {
+    throw std::invalid_argument(
+        fmt::format("plan is {}, and automatic chooses the plan: leave one of them out", plan));
+  }
+  if (!automatic && !text_of(options.profile).empty()) {
+    throw std::invalid_argument("profile is for automatic: set that to 1, or leave profile out");
   }
   const bool is_none = options.secret == nullptr && options.secret_bytes == 0;
   if (is_none) return;
@@ -178,7 +189,9 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
                                             const hipress_gradient* gradients, std::size_t count) {
   auto made = std::make_unique<hipress_engine>();
   transport::JobOptions rank = job_of(options, made->news);
-  const auto compiled = job::or_refuse(rank, [&] {
+  std::vector<runtime::Gradient> all;
+  std::shared_ptr<const runtime::Compiled> compiled = job::or_refuse(rank, [&] {
+    all = gradients_of(gradients, count, options.fragments);
     const runtime::PlanChoice choice{.plan = text_of(options.plan),
                                      .topology = text_of(options.topology),
                                      .nodes = static_cast<std::uint32_t>(options.ranks),
@@ -186,23 +199,35 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
                                      .trust = {},
                                      .group_bytes = options.group_bytes};
     if (options.device >= 0) made->device = runtime::make_cuda_device(options.device);
-    return runtime::compile(gradients_of(gradients, count, options.fragments), choice);
+    return runtime::compile(all, choice);
   });
-  rank.plan = fmt::format("{}, seed {}", compiled->fingerprint, options.seed);
-  made->endpoint =
-      job::connect_rank(text_of(options.transport), rank, runtime::collectives_of(compiled->graph));
+  const bool chooses = options.automatic != 0 && options.ranks > 1;
+  const bool timed = std::ranges::any_of(all, [](const auto& one) { return one.ready_s > 0; });
+  const char* const how = !chooses ? "" : timed ? "automatic, " : "automatic without ready times, ";
+  rank.plan = fmt::format("{}{}, seed {}", how, compiled->fingerprint, options.seed);
+  // The chosen plan may have all-reduces.
+  const int collectives = chooses ? 1 : runtime::collectives_of(compiled->graph);
+  made->endpoint = job::connect_rank(text_of(options.transport), rank, collectives);
   try {
+    if (chooses) {
+      runtime::Chosen chosen = runtime::choose_plan(*made->endpoint, all, options);
+      compiled = std::move(chosen.compiled);
+      made->notes = chosen.note + "\n";
+    }
     made->engine = job::as_rank(options.rank, [&] {
       return std::make_unique<runtime::Engine>(
           *made->endpoint, compiled,
           runtime::EngineOptions{
               .seed = options.seed, .timeout_s = options.timeout_s, .device = made->device.get()});
     });
+  } catch (const io::InputError&) {
+    throw;  // every rank throws it
   } catch (const std::exception& error) {
     made->endpoint->abort(options.rank, fmt::format("rank {}: {}", options.rank, error.what()));
     throw;
   }
-  made->notes = made->engine->notes();
+  made->notes += made->engine->notes();
+  made->timeout_s = options.timeout_s;
   return made;
 }
 
@@ -358,6 +383,17 @@ hipress_status hipress_take_residual(hipress_engine* engine, uint32_t gradient, 
     required(engine, "engine")
         .engine->take_residual(
             gradient, std::span(&required(values, "values"), static_cast<std::size_t>(elements)));
+  });
+}
+
+hipress_status hipress_measure_links(hipress_engine* engine, double* bandwidth, double* latency_s) {
+  return guarded([&] {
+    double& to = required(bandwidth, "bandwidth");
+    double& to_s = required(latency_s, "latency_s");
+    const hipress_engine& on = required(engine, "engine");
+    const runtime::Links links = runtime::measure_links(*on.endpoint, on.timeout_s);
+    to = links.bandwidth;
+    to_s = links.latency_s;
   });
 }
 

@@ -25,7 +25,8 @@
  * library that it runs with.
  *
  * All settings are arguments: the engine reads no environment variables (except
- * HIPRESS_REDIS_PASSWORD for a Redis and CXX for compiled programs, if you name one), installs no
+ * HIPRESS_REDIS_PASSWORD for a Redis, CXX for compiled programs, and those of the cache folder, if
+ * you name one of these or let the job choose its plan), installs no
  * signal handlers, and never ends the process. A process may open several engines. Functions may be
  * called from any thread, unless they say otherwise. */
 #ifndef HIPRESS_RUNTIME_HIPRESS_H
@@ -74,7 +75,8 @@ typedef struct hipress_gradient {
   int dimensions;       /**< number of dimensions of `shape`, at most 16; 0: one dimension */
   const int64_t* shape; /**< outermost dimension first; the product is `elements`; copied; null if
                            there are no dimensions */
-  double ready_s; /**< time after the start of backward; used by bulk groups with a maximum wait */
+  double ready_s; /**< time after the start of backward; used by bulk groups with a maximum wait,
+                     and by hipress_options::automatic */
 } hipress_gradient;
 
 /** A caller's key-value store for the rendezvous, such as a framework's. Entries are bytes under
@@ -125,6 +127,16 @@ typedef struct hipress_options {
   double silence_s; /**< time without any record from a rank after which it counts as lost, whether
                        or not it is awaited; default 300. A thread of the library sends heartbeats
                        once a second. hipress_news() reports shorter silence */
+  int automatic; /**< 1: hipress_open() measures the links between the ranks, and rank 0 plans with
+                    int8block and fp16, in any topology. The job takes the plan if the whole
+                    interval of its predicted speedup is above 1, else the fastest plan without
+                    compression; hipress_notes() tells. Needs the gradients' ready_s: without them,
+                    nothing is compressed. `plan` must be "none"; `topology` and `algorithm` do not
+                    count. Default 0: the given plan */
+  const char* profile; /**< with `automatic`: costs of kernels, a profile's file or shipped name,
+                          which rank 0 reads; default "": those of rank 0's machine. They are
+                          measured at the first time, in 15 seconds or more, and kept at
+                          hipress_cached_profile() */
 } hipress_options;
 
 /** Values of a gradient. The caller keeps the memory valid until the work is done. */
@@ -227,6 +239,19 @@ HIPRESS_API const char* hipress_notes(const hipress_engine* engine);
  * that are heard again; may be empty. Meant for callers who wait for works, to inform their users.
  * Valid until the next call or hipress_close(). Call it from one thread at a time. */
 HIPRESS_API const char* hipress_news(hipress_engine* engine);
+
+/** Measures the links between the ranks, in a few tenths of a second: `*bandwidth` in bytes per
+ * second of a rank that sends and receives at once, `*latency_s` of a small message. The same on
+ * every rank. All ranks call it together, while no gradient is submitted. HIPRESS_INVALID for one
+ * rank alone. */
+HIPRESS_API hipress_status hipress_measure_links(hipress_engine* engine, double* bandwidth,
+                                                 double* latency_s);
+
+/** Sets `*path` to the file in the cache folder (HIPRESS_CACHE, XDG_CACHE_HOME/hipress or
+ * HOME/.cache/hipress) that keeps the costs of algorithms, a list separated by commas, on this
+ * machine, and of links within it between `ranks` ranks, or 4. The file may not exist yet. Free the
+ * path with hipress_free_result(). HIPRESS_INVALID without a cache folder. */
+HIPRESS_API hipress_status hipress_cached_profile(const char* algorithms, int ranks, char** path);
 
 /** Saves the encoders' state (residuals, factors, iteration counts) to a file, atomically. A
  * checkpoint consists of such a file per rank. Waits for running units. Do not call it while

@@ -30,7 +30,7 @@ costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) 
 
 /// Reads the model, with the options' times.
 models::Model read_model(const Request& request, std::vector<std::string>& diagnostics) {
-  models::Model model = models::read_model(request.input);
+  models::Model model = request.model ? *request.model : models::read_model(request.input);
   if (!request.wrap.empty()) {
     models::wrap(request.wrap, model);
   } else if (!request.analysis.plan.empty()) {

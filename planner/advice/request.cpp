@@ -33,8 +33,7 @@ namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 
-/// Default: algorithms known not to slow learning in any job. Sharded jobs compute in bf16.
-constexpr const char* kSafe = "int8block,fp16";
+/// Default for sharded jobs, which compute in bf16.
 constexpr const char* kSafeInShards = "int8block,bf16";
 /// One algorithm of each place in the accuracy order, for requests with `coarsest`.
 constexpr const char* kOfEachPlace = "int8block,fp16,int4block,terngrad,onebit";

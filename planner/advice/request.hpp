@@ -25,6 +25,9 @@ inline constexpr unsigned kMaxJobs = 1024;
 inline constexpr std::uint32_t kMaxReplicas = 100'000;
 inline constexpr double kMaxUncertainty = 0.99;
 
+/// Algorithms known not to slow learning in any job; the default.
+inline constexpr const char* kSafe = "int8block,fp16";
+
 /// A request to the planner, in the user's words: names, files, quantities with units.
 struct Request {
   std::string input = "input.txt";  ///< input of plans::read_input() and models::read_model()
@@ -61,6 +64,8 @@ struct Request {
   std::string write = "advised";
   AnalysisOptions analysis;  ///< requested analyses, and the plan if one is given
   plans::Trust trust;        ///< programs that a plan file may bring, beside `algorithms`
+  /// Model in memory, instead of `input`; null: none.
+  std::shared_ptr<const models::Model> model = {};
 
   bool writes_fastest() const { return write == "fastest"; }
   /// The row of searches().

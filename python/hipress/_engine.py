@@ -216,6 +216,13 @@ class Engine:
         gradients. If the caller adds them to the next gradient, nothing is lost."""
         self._check(library().hipress_take_residual(self._opened, number, values, elements))
 
+    def measure_links(self) -> Tuple[float, float]:
+        """Measures the links between the ranks: bytes per second of a rank that sends and receives at once, and seconds of a small
+        message. All ranks call it together while no gradient is submitted, and get the same result."""
+        bandwidth, latency_s = ctypes.c_double(), ctypes.c_double()
+        self._check(library().hipress_measure_links(self._opened, ctypes.byref(bandwidth), ctypes.byref(latency_s)))
+        return bandwidth.value, latency_s.value
+
     @property
     def notes(self) -> str:
         """Warnings for training with the plan, one per line; may be empty."""

@@ -44,7 +44,8 @@ class COptions(ctypes.Structure):
                 ("rendezvous", ctypes.c_char_p), ("network", ctypes.c_char_p), ("job", ctypes.c_char_p),
                 ("secret", ctypes.c_char_p), ("secret_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
                 ("seed", ctypes.c_uint64), ("device", ctypes.c_int), ("store", ctypes.POINTER(CStore)),
-                ("group_bytes", ctypes.c_int64), ("fragments", ctypes.POINTER(ctypes.c_uint32)), ("silence_s", ctypes.c_double)]
+                ("group_bytes", ctypes.c_int64), ("fragments", ctypes.POINTER(ctypes.c_uint32)), ("silence_s", ctypes.c_double),
+                ("automatic", ctypes.c_int), ("profile", ctypes.c_char_p)]
 
 
 class CTensor(ctypes.Structure):
@@ -129,6 +130,8 @@ _FUNCTIONS = {
     "hipress_residuals": (ctypes.c_int, [_POINTER, ctypes.POINTER(ctypes.c_double), ctypes.c_size_t]),
     "hipress_notes": (ctypes.c_char_p, [_POINTER]),
     "hipress_news": (ctypes.c_char_p, [_POINTER]),
+    "hipress_measure_links": (ctypes.c_int, [_POINTER, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)]),
+    "hipress_cached_profile": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(_POINTER)]),
     "hipress_save_state": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
     "hipress_load_state": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
     "hipress_abort": (None, [_POINTER, ctypes.c_char_p]),

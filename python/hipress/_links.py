@@ -15,15 +15,13 @@ from hipress._library import CTensor, Gradient
 
 #: Number of values in a report.
 _FIELDS = 4
-#: Numbers of the engine's gradients (reports, and messages of four sizes), and the messages' elements per rank.
-_REPORTS, _SMALL, _SHORT, _MEDIUM, _LARGE = range(5)
-_ELEMENTS = {_SMALL: 64, _SHORT: 1 << 15, _MEDIUM: 1 << 17, _LARGE: 1 << 20}
-#: All-reduces of each message in a measurement; the first is a warm-up.
-_TIMES = {_SMALL: 6, _SHORT: 3, _MEDIUM: 4, _LARGE: 4}
-#: Seconds of the medium message below which a burst also measures the large one, and up to which it serves as the short message.
-_FAST_S, _SHORT_S = 0.02, 0.004
-#: Least share of a message's time that is attributed to its bytes.
-_LEAST_SHARE = 0.02
+#: Numbers of the engine's gradients: reports, and messages, with their elements per rank.
+_REPORTS, _SMALL, _SHORT, _MEDIUM = range(4)
+_ELEMENTS = {_SMALL: 64, _SHORT: 1 << 15, _MEDIUM: 1 << 17}
+#: All-reduces of a short message in a measurement; the first is a warm-up.
+_TIMES = {_SHORT: 3, _MEDIUM: 4}
+#: Time of the medium message, in seconds, up to which it is the short message.
+_SHORT_S = 0.004
 #: Longest search for a lost rank, in seconds.
 _FOUND_S = 10.0
 
@@ -75,20 +73,8 @@ class LinkEngine:
         return [Report(*row) for row in means.tolist()]
 
     def burst(self) -> Links:
-        """Measures the links by uncompressed all-reduces around a ring. All ranks call it together, and get the same result.
-
-        With N ranks, an all-reduce of m bytes takes 2(N-1) consecutive messages of m/N bytes. Its time is 2(N-1)(a + m/(N b)),
-        with latency a in seconds and bandwidth b in bytes per second."""
-        small_s = self._shared([self._time(_SMALL)])[0]
-        medium_s = self._shared([self._time(_MEDIUM)])[0]
-        first, second, large_s = _SMALL, _MEDIUM, medium_s
-        if medium_s < _FAST_S:
-            first, second, large_s = _MEDIUM, _LARGE, self._shared([self._time(_LARGE)])[0]
-        between_s = large_s - (small_s if first == _SMALL else medium_s)
-        hops, ranks = 2 * (self.job.ranks - 1), self.job.ranks
-        bytes_between = 4 * (self._memory[second].numel() - self._memory[first].numel())
-        # A busy machine may take longer for the smaller message.
-        links = Links(hops * bytes_between / (ranks * max(between_s, _LEAST_SHARE * large_s)), small_s / hops)
+        """Measures the links by bursts of all-reduces. All ranks call it together, and get the same result."""
+        links = Links(*self.engine.measure_links())
         return dataclasses.replace(links, short_s=self.feel(links))
 
     def feel(self, links: Links) -> float:

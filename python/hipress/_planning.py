@@ -1,7 +1,6 @@
 """Planning of a job that plans itself, on rank 0: costs of this machine's kernels, measured once, and candidate plans."""
 
 import ctypes
-import hashlib
 import json
 import os
 import pathlib
@@ -16,9 +15,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from hipress import _call, _library
 from hipress._control import Candidate, Links
-from hipress._engine import Error
+from hipress._engine import Error, check
 from hipress._errors import HipressError
-from hipress._version import version
 
 #: Algorithms that do not slow learning.
 ALGORITHMS = "int8block,fp16"
@@ -40,28 +38,15 @@ _PR_SET_PDEATHSIG = 1
 _measuring = threading.Lock()
 
 
-def cache_folder() -> pathlib.Path:
-    """Returns the folder that the library's cache_folder() names. Raises Error if no environment variable names one."""
-    for name, below in (("HIPRESS_CACHE", ""), ("XDG_CACHE_HOME", "hipress"), ("HOME", ".cache/hipress")):
-        if os.environ.get(name):
-            return pathlib.Path(os.environ[name], below)
-    raise Error("there is no folder for what this machine's kernels cost: set HIPRESS_CACHE, XDG_CACHE_HOME or HOME")
-
-
-def _hardware() -> str:
-    """Name of this machine's processor, and number of cores that this process may use."""
-    try:
-        found = re.search(r"^model name\s*:\s*(.+)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    return f"{found[1] if found else 'unknown processor'}, {len(os.sched_getaffinity(0))} cores"
-
-
 def profile_path(algorithms: str, nodes: int) -> pathlib.Path:
-    """Path, in the cache, of a profile of this machine's kernels, and of its internal links between `nodes` ranks. Raises Error as
-    cache_folder() does."""
-    named = "\n".join([version(), _hardware(), algorithms, str(nodes)])
-    return cache_folder() / f"profile-{hashlib.sha256(named.encode()).hexdigest()[:16]}.yaml"
+    """Path, in the cache folder, of a profile of this machine's kernels, and of its internal links between `nodes` ranks. Raises
+    InvalidRequest without a cache folder."""
+    path = ctypes.c_void_p()
+    check(_library.library().hipress_cached_profile(algorithms.encode(), nodes, ctypes.byref(path)))
+    try:
+        return pathlib.Path(os.fsdecode(ctypes.string_at(path.value or 0)))
+    finally:
+        _library.library().hipress_free_result(path)
 
 
 def step_back() -> None:
@@ -248,4 +233,4 @@ def chosen(found: Sequence[Candidate], keeps_plan: bool) -> List[Candidate]:
     return best
 
 
-__all__ = ["ALGORITHMS", "Planning", "Profiling", "cache_folder", "chosen", "measure", "profile_path", "step_back"]
+__all__ = ["ALGORITHMS", "Planning", "Profiling", "chosen", "measure", "profile_path", "step_back"]

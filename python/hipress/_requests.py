@@ -343,25 +343,25 @@ def sweep(spec: Union[Text, Mapping[str, Any]], *, output: Optional[Text] = None
 
 
 def replay(input: Optional[Text] = None, *, compute_time: Optional[Text] = None, forward: Optional[Text] = None,
-           gradients: Optional[Text] = None, load_state: Optional[Text] = None, plan: Text,
-           topology: Optional[Text] = None, algorithm: Optional[Text] = None, schedule: Optional[Text] = None,
-           bulk_threshold: Optional[Text] = None, bulk_wait: Optional[Text] = None,
-           bulk_limit: Optional[Text] = None, batch_threshold: Optional[Text] = None,
-           batch_wait: Optional[Text] = None, batch_limit: Optional[Text] = None, density: Optional[float] = None,
-           shards_by: Optional[Text] = None, raw_allreduce: bool = False, no_pipelining: bool = False,
-           no_bulk: bool = False, no_selection: bool = False, trust_plan: bool = False,
-           nnodes: Optional[int] = None, machine: Optional[Text] = None, hosts: Optional[int] = None,
-           gpus: Optional[int] = None, library: Optional[Text] = None, profile: Optional[Text] = None,
-           cluster: Optional[Text] = None, bandwidth: Optional[Text] = None, latency: Optional[Text] = None,
-           overhead: Optional[Text] = None, gpus_per_node: Optional[int] = None,
-           gpu_bandwidth: Optional[Text] = None, scale_kernels: Union[Text, bool, None] = None,
-           assume_cost: Optional[Sequence[str]] = None, network: Optional[Text] = None, reprobe: bool = False,
-           iterations: Optional[int] = None, warmup: Optional[int] = None, backward: Optional[Text] = None,
-           seed: Optional[int] = None, again: Optional[int] = None, timeout: Optional[float] = None,
-           device: Optional[Text] = None, transport: Optional[Text] = None, rendezvous: Optional[Text] = None,
-           interface: Optional[Text] = None, job: Optional[Text] = None, secret_file: Optional[Text] = None,
-           silence: Optional[float] = None, insecure: bool = False, trace: Optional[Text] = None,
-           means: Optional[Text] = None, save_state: Optional[Text] = None,
+           gradients: Optional[Text] = None, load_state: Optional[Text] = None, plan: Optional[Text] = None,
+           auto: bool = False, topology: Optional[Text] = None, algorithm: Optional[Text] = None,
+           schedule: Optional[Text] = None, bulk_threshold: Optional[Text] = None,
+           bulk_wait: Optional[Text] = None, bulk_limit: Optional[Text] = None,
+           batch_threshold: Optional[Text] = None, batch_wait: Optional[Text] = None,
+           batch_limit: Optional[Text] = None, density: Optional[float] = None, shards_by: Optional[Text] = None,
+           raw_allreduce: bool = False, no_pipelining: bool = False, no_bulk: bool = False,
+           no_selection: bool = False, trust_plan: bool = False, nnodes: Optional[int] = None,
+           machine: Optional[Text] = None, hosts: Optional[int] = None, gpus: Optional[int] = None,
+           library: Optional[Text] = None, profile: Optional[Text] = None, cluster: Optional[Text] = None,
+           bandwidth: Optional[Text] = None, latency: Optional[Text] = None, overhead: Optional[Text] = None,
+           gpus_per_node: Optional[int] = None, gpu_bandwidth: Optional[Text] = None, scale_kernels: Union[Text,
+           bool, None] = None, assume_cost: Optional[Sequence[str]] = None, network: Optional[Text] = None,
+           reprobe: bool = False, iterations: Optional[int] = None, warmup: Optional[int] = None,
+           backward: Optional[Text] = None, seed: Optional[int] = None, again: Optional[int] = None,
+           timeout: Optional[float] = None, device: Optional[Text] = None, transport: Optional[Text] = None,
+           rendezvous: Optional[Text] = None, interface: Optional[Text] = None, job: Optional[Text] = None,
+           secret_file: Optional[Text] = None, silence: Optional[float] = None, insecure: bool = False,
+           trace: Optional[Text] = None, means: Optional[Text] = None, save_state: Optional[Text] = None,
            progress: Optional[Callable[[Progress], Any]] = None) -> Replay:
     """Synchronises a model's gradients between real ranks by a plan, verifies every value, and compares measured with predicted
     times, as hipress-exec does. Answers as the tool prints with --json: a Replay, whose attributes are that object's keys.
@@ -380,7 +380,12 @@ def replay(input: Optional[Text] = None, *, compute_time: Optional[Text] = None,
     load_state       Folder with the encoders' initial states of all ranks: rank{r}.state, as written by `save_state`. Only for
                      plans that compress in stages alone (powersgd, acpsgd, rsketch), since only these verify from a state on
     plan             Plan file, none, all, an algorithm's name, threshold[:ELEMENTS], or a baseline's of hipress-plan: ddp,
-                     none_grouped …
+                     none_grouped …; required without `auto`
+    auto             Choose the plan here: measure the links, plan, replay the plan and the fastest one without compression in
+                     turns, and tell what was predicted, measured and would be chosen. `algorithm` lists what the plan may use
+                     (default: int8block,fp16), `topology` limits it, and `profile` gives the costs of kernels (default: those of
+                     this machine, measured once and kept in the cache folder). Without `input`, the gradients are those of
+                     resnet50
     topology         Topology of gradients: ps, ring, allreduce, allgather, or of a broadcast chain, binomial, scatter_allgather
                      (default: the plan YAML's, else ps)
     algorithm        Codec of compressed plan entries that name none [onebit]
@@ -460,11 +465,11 @@ def replay(input: Optional[Text] = None, *, compute_time: Optional[Text] = None,
     InputError for a wrong request, another HipressError for any other failure; KeyboardInterrupt ends the request.
     """
     return Replay(answer({"request": "replay", "input": input, "compute_time": compute_time, "forward": forward,
-                          "gradients": gradients, "load_state": load_state, "plan": plan, "topology": topology,
-                          "algorithm": algorithm, "schedule": schedule, "bulk_threshold": bulk_threshold,
-                          "bulk_wait": bulk_wait, "bulk_limit": bulk_limit, "batch_threshold": batch_threshold,
-                          "batch_wait": batch_wait, "batch_limit": batch_limit, "density": density,
-                          "shards_by": shards_by, "raw_allreduce": raw_allreduce or None,
+                          "gradients": gradients, "load_state": load_state, "plan": plan, "auto": auto or None,
+                          "topology": topology, "algorithm": algorithm, "schedule": schedule,
+                          "bulk_threshold": bulk_threshold, "bulk_wait": bulk_wait, "bulk_limit": bulk_limit,
+                          "batch_threshold": batch_threshold, "batch_wait": batch_wait, "batch_limit": batch_limit,
+                          "density": density, "shards_by": shards_by, "raw_allreduce": raw_allreduce or None,
                           "no_pipelining": no_pipelining or None, "no_bulk": no_bulk or None,
                           "no_selection": no_selection or None, "trust_plan": trust_plan or None, "nnodes": nnodes,
                           "machine": machine, "hosts": hosts, "gpus": gpus, "library": library, "profile": profile,

@@ -216,7 +216,9 @@ class ResultsTest(unittest.TestCase):
             model.write_text("name: two\ngradients:\n- {name: a, elements: 4000}\n- {name: b, elements: 100}\n")
             common = ("--input", model, "--plan", "all", "--algorithm", "fp16", "--nnodes", 2, "--iterations", 2, "--compute-time", "2ms")
             self.check("A replay", [self.tool("hipress-exec", *common),
-                                    self.tool("hipress-exec", *common, "--profile", profile, "--reprobe")])
+                                    self.tool("hipress-exec", *common, "--profile", profile, "--reprobe"),
+                                    self.tool("hipress-exec", "--auto", "--input", model, "--nnodes", 2, "--iterations", 2,
+                                              "--algorithm", "fp16", "--compute-time", "2ms", "--profile", profile)])
 
     def test_of_errors(self):
         with tempfile.TemporaryDirectory() as folder:

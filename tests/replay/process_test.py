@@ -207,6 +207,90 @@ class Exec(unittest.TestCase):
         self.refused([*command, "--reprobe", "--means", self.path("new")], "--reprobe")
         self.assertFalse(os.path.exists(self.path("new")))
 
+    AUTO = ("--auto", "--profile", "v100-100g", "--compute-time", "1ms", "--iterations", "2")
+
+    def require_chosen(self, report, ranks):
+        """What --auto --json says agrees with itself."""
+        self.assertIs(report["verified"], True)
+        self.assertEqual(report["ranks"], ranks)
+        auto = report["automatic"]
+        self.assertGreater(auto["links"]["bandwidth_Bps"], 0)
+        self.assertGreater(auto["links"]["latency_s"], 0)
+        self.assertRegex(auto["plan"], r"^(int8block|fp16|fp16\+int8block|int8block\+fp16) for [12] of 2 gradients$")
+        self.assertAlmostEqual(auto["predicted_uncompressed_s"] / auto["predicted_plan_s"], auto["predicted_speedup"])
+        self.assertLessEqual(auto["predicted_speedup_p10"], auto["predicted_speedup_p90"])
+        blocks = [auto["measured_uncompressed_s"], auto["measured_plan_s"]]
+        self.assertTrue(all(seconds > 0.001 for seconds in blocks), blocks)  # computation alone takes 1 ms
+        self.assertIn(auto["pairs"], range(2, 9))
+        self.assertLess(auto["measured_speedup_low"], auto["measured_speedup"])
+        self.assertLess(auto["measured_speedup"], auto["measured_speedup_high"])
+        if auto["takes_plan"]:
+            self.assertGreater(min(auto["measured_speedup_low"], auto["predicted_speedup_p10"]), 1)
+        chosen = auto["plan"] if auto["takes_plan"] else auto["uncompressed"]
+        self.assertEqual(auto["chosen"], chosen)
+        self.assertEqual(report["iterations"], 2 * auto["pairs"])  # of the chosen plan
+        measured = auto["measured_plan_s" if auto["takes_plan"] else "measured_uncompressed_s"]
+        self.assertEqual(report["measured_iteration_s"]["median"], measured)
+        self.assertEqual([line.split(":")[0] for line in auto["lines"]], ["links", "predicted", "measured", "chosen"])
+        self.assertIn(chosen, auto["lines"][3])
+        self.assertIn("schema: hipress.plan/1", auto["chosen_plan"])
+
+    def test_auto_measures_plans_compares_and_chooses(self):
+        model = self.write("two.txt", "a,1000003\nb,64\n")
+        done = subprocess.run([EXEC, *self.AUTO, "--input", model, "--nnodes", "2", "--json"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.require_chosen(report, 2)
+        # The chosen plan is a plan file like any other.
+        plan = self.write("chosen.yaml", report["automatic"]["chosen_plan"])
+        done = subprocess.run([EXEC, "--input", model, "--plan", plan], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("verified: yes", done.stdout)
+
+    def test_auto_chooses_alike_in_processes(self):
+        model = self.write("two.txt", "a,1000003\nb,64\n")
+        variables = [LAUNCHERS["torchrun"](rank, 3) for rank in range(3)]
+        ranks = [subprocess.Popen([EXEC, *self.AUTO, "--input", model, "--rendezvous", "file://" + self.folder.name,
+                                   *(("--json",) if rank == 0 else ())],
+                                  env={**os.environ, **{key: str(value) for key, value in variables[rank].items()}},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(3)]
+        outs = []
+        for rank in ranks:
+            out, err = rank.communicate(timeout=100)
+            self.assertEqual(rank.returncode, 0, err)
+            outs.append(out)
+        self.require_chosen(json.loads(outs[0]), 3)
+        self.assertEqual(outs[1:], ["", ""])
+
+    def test_auto_tells_all_ranks_why_it_cannot_plan(self):
+        variables = [LAUNCHERS["torchrun"](rank, 2) for rank in range(2)]
+        cache = os.path.join(self.model, "cache")  # in a file, so rank 0 cannot keep a profile
+        ranks = [subprocess.Popen([EXEC, "--auto", "--input", self.model, "--rendezvous", "file://" + self.folder.name],
+                                  env={**os.environ, **{key: str(value) for key, value in variables[rank].items()},
+                                       "HIPRESS_CACHE": cache},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(2)]
+        for rank in ranks:
+            self.require_refused(rank, cache)
+
+    def test_auto_refuses_what_it_chooses_or_measures_itself(self):
+        command = [EXEC, "--auto", "--input", self.model, "--nnodes", "2"]
+        for more in (("--plan", "none"), ("--bandwidth", "1Gbps"), ("--cluster", "cluster.yaml"), ("--trace", "out.json"),
+                     ("--means", self.path("new")), ("--schedule", "local(steps=2)"), ("--reprobe",), ("--bulk-threshold", "1MiB")):
+            self.refused([*command, *more], f"{more[0]} has no meaning beside --auto", "leave one of the two out")
+        self.refused([*command, "--device", "cuda"], "--device cuda has no meaning beside --auto", "take cpu")
+        self.refused([*command, "--algorithm", "no such"], "no such")
+        self.refused([*command, "--profile", "no-such"], "no-such")
+        self.refused([*command, "--topology", "star"], "star")
+        self.refused([EXEC, "--auto", "--input", self.model], "--nnodes is required")
+        self.refused([EXEC, "--auto", "--input", self.model, "--nnodes", "1"], "one rank alone", "--nnodes 2")
+        self.refused([EXEC, "--input", self.model, "--nnodes", "2"], "--plan is required", "--auto")
+        bare = {key: value for key, value in os.environ.items() if key not in ("HIPRESS_CACHE", "XDG_CACHE_HOME", "HOME")}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("set HIPRESS_CACHE", done.stderr)
+        self.assertFalse(os.path.exists(self.path("new")))
+
     def test_baselines_are_replayed_by_name(self):
         for plan in ("ddp", "none_grouped", "secopa"):
             with self.subTest(plan=plan):

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -75,6 +76,138 @@ TEST_CASE("C: ranks average, each in an order of its own") {
   other.join();
   CHECK(problems[0].empty());
   CHECK(problems[1].empty());
+}
+
+namespace {
+
+/// Result of a rank of an automatic job.
+struct Automatic {
+  hipress_status status = HIPRESS_FAILED;
+  std::string said;  ///< notes, or the error
+  std::vector<float> mean;
+  double bandwidth = 0, latency_s = 0;  ///< measured again
+};
+
+/// Two ranks that average 0 and 2, of a gradient that is ready after `ready_s`.
+std::vector<Automatic> average_automatically(const char* job, const char* profile, double ready_s) {
+  constexpr std::int64_t kElements = 1 << 16;
+  std::vector<Automatic> made(2);
+  const auto run = [&](int rank) {
+    Automatic& mine = made[static_cast<std::size_t>(rank)];
+    hipress_options options = options_of(rank, 2, job);
+    options.automatic = 1;
+    options.profile = profile;
+    const hipress_gradient gradients[] = {{"a", 64, HIPRESS_FLOAT32, 0, nullptr, ready_s / 2},
+                                          {"b", kElements, HIPRESS_FLOAT32, 0, nullptr, ready_s}};
+    hipress_engine* engine = nullptr;
+    mine.status = hipress_open(&options, gradients, 2, &engine);
+    mine.said = engine == nullptr ? last_error() : hipress_notes(engine);
+    if (engine == nullptr) return;
+    std::vector<float> a(64, 1), b(kElements, static_cast<float>(2 * rank));
+    const std::uint32_t numbers[] = {0, 1};
+    const hipress_tensor tensors[] = {{a.data(), 64, HIPRESS_FLOAT32, 0, nullptr},
+                                      {b.data(), kElements, HIPRESS_FLOAT32, 0, nullptr}};
+    hipress_work* works[2] = {};
+    int done = 0;
+    mine.status = hipress_submit_many(engine, 2, numbers, tensors, works);
+    if (mine.status == HIPRESS_OK) mine.status = hipress_wait_all(works, 2, 60, &done);
+    if (done == 0) mine.said += "; not done";
+    mine.mean = b;
+    if (hipress_measure_links(engine, &mine.bandwidth, &mine.latency_s) != HIPRESS_OK) {
+      mine.said += last_error();
+    }
+    hipress_close(engine);
+  };
+  std::thread other([&] { run(1); });
+  run(0);
+  other.join();
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("C: a job chooses its plan") {
+  const std::vector<Automatic> ranks =
+      average_automatically("local:test-c-automatic", "v100-100g", 0.01);
+  for (const Automatic& rank : ranks) {
+    CAPTURE(rank.said);
+    REQUIRE(rank.status == HIPRESS_OK);
+    CHECK_THAT(rank.said, Catch::StartsWith("chosen here: ") && Contains("; predicted: ") &&
+                              Contains(" times (") && Contains("; links: "));
+    CHECK(rank.said == ranks[0].said);
+    CHECK(rank.mean == ranks[0].mean);
+    // int8block rounds to 1/254 of a block's largest number, at each of at most 3 encodes.
+    for (const int i : {0, 1 << 15, (1 << 16) - 1}) {
+      CHECK(rank.mean[static_cast<std::size_t>(i)] == Approx(1).margin(3 * 2.0 / 254));
+    }
+    CHECK(rank.bandwidth > 0);
+    CHECK(rank.bandwidth == ranks[0].bandwidth);
+    CHECK(rank.latency_s == ranks[0].latency_s);
+  }
+}
+
+TEST_CASE("C: without ready times, a job that chooses its plan compresses nothing") {
+  for (const Automatic& rank : average_automatically("local:test-c-untimed", "v100-100g", 0)) {
+    REQUIRE(rank.status == HIPRESS_OK);
+    CHECK_THAT(rank.said, Contains("chosen here: no compression") && Contains("ready_s"));
+    CHECK(rank.mean == std::vector<float>(1 << 16, 1.0f));
+  }
+}
+
+TEST_CASE("C: all ranks are told why a plan cannot be chosen") {
+  for (const Automatic& rank : average_automatically("local:test-c-no-profile", "no-such", 0.01)) {
+    CHECK(rank.status == HIPRESS_INVALID);
+    CHECK_THAT(rank.said, Contains("no-such"));
+  }
+}
+
+TEST_CASE("C: a plan is given or chosen") {
+  hipress_options options = options_of(0, 1, "local:test-c-alone");
+  hipress_engine* engine = nullptr;
+  options.automatic = 1;
+  options.plan = "onebit";
+  CHECK(hipress_open(&options, kGradients, 2, &engine) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("plan is onebit, and automatic chooses the plan"));
+  options.automatic = 0;
+  options.profile = "v100-100g";
+  CHECK(hipress_open(&options, kGradients, 2, &engine) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("profile is for automatic"));
+  // One rank alone has nothing to choose, and no links.
+  options.automatic = 1;
+  options.plan = "none";
+  REQUIRE(hipress_open(&options, kGradients, 2, &engine) == HIPRESS_OK);
+  double bandwidth = 0, latency_s = 0;
+  CHECK(hipress_measure_links(engine, &bandwidth, &latency_s) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("no links"));
+  CHECK(hipress_measure_links(engine, nullptr, &latency_s) == HIPRESS_INVALID);
+  hipress_close(engine);
+}
+
+TEST_CASE("C: the kept profile of this machine has one name for each list of algorithms") {
+  const char* const found = std::getenv("HOME");
+  const std::string home = found == nullptr ? "/" : found;
+  setenv("HIPRESS_CACHE", "/somewhere", 1);
+  const auto path_of = [](const char* algorithms, int ranks) {
+    char* path = nullptr;
+    REQUIRE(hipress_cached_profile(algorithms, ranks, &path) == HIPRESS_OK);
+    const std::string text = path;
+    hipress_free_result(path);
+    return text;
+  };
+  const std::string usual = path_of("int8block,fp16", 4);
+  CHECK_THAT(usual, Catch::StartsWith("/somewhere/profile-") && Catch::EndsWith(".yaml"));
+  CHECK(path_of("int8block,fp16", 4) == usual);
+  CHECK(path_of("int8block,fp16", 100) == usual);  // as of 4 ranks
+  CHECK(path_of("int8block,fp16", 2) != usual);
+  CHECK(path_of("fp16", 4) != usual);
+  char* path = nullptr;
+  CHECK(hipress_cached_profile(nullptr, 4, &path) == HIPRESS_INVALID);
+  CHECK(hipress_cached_profile("fp16", 0, &path) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("ranks is 0; give 1 or more"));
+  for (const char* const name : {"HIPRESS_CACHE", "XDG_CACHE_HOME", "HOME"}) unsetenv(name);
+  CHECK(hipress_cached_profile("fp16", 4, &path) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("set HIPRESS_CACHE"));
+  setenv("HOME", home.c_str(), 1);
 }
 
 TEST_CASE("C: wrong arguments are refused, and say what would be right") {

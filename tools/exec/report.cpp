@@ -47,6 +47,11 @@ void print_prediction(std::ostream& out, const std::string& name,
 
 void print(std::ostream& out, const requests::Replayed& replayed) {
   const Report& report = replayed.report;
+  if (replayed.automatic) {
+    for (const std::string& line : replayed.automatic->lines()) {
+      fmt::print(out, "{}\n", io::as_command_line(line));
+    }
+  }
   const Summary& measured = report.measured_iteration_s;
   fmt::print(out, "{:24}{:>14}{:>14}{:>12}\n", "", "predicted", "measured", "error");
   print_prediction(out, "iteration", report.predicted, measured.median);

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "io/interrupt_flag.hpp"
+#include "transport/endpoint.hpp"
+
+// Example: rank 0 plans for all ranks.
+//
+//   const std::string plan = job::made_by_first(endpoint, [&](io::InterruptFlag ended) {
+//     return plan_text(model, ended);
+//   });
+
+namespace hipress::job {
+
+/// Returns the text that rank 0 makes, on every rank. Collective. The ranks exchange signs of life
+/// meanwhile, so that `make` may take longer than the job's timeout. `make` runs on a thread of its
+/// own, and should end early if its flag is set: a rank is lost, or `interrupted` is set. If it
+/// throws, every rank throws an io::InputError (for one, or for std::invalid_argument) or an
+/// io::RunError with its message. Throws transport::PeerError if a rank is lost.
+std::string made_by_first(transport::Endpoint& endpoint,
+                          const std::function<std::string(io::InterruptFlag ended)>& make,
+                          io::InterruptFlag interrupted = {});
+
+}  // namespace hipress::job

@@ -1,0 +1,75 @@
+#include "runtime/links.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "job/gather.hpp"
+#include "runtime/engine.hpp"
+
+namespace hipress::runtime {
+namespace {
+
+/// A burst: elements of a message between two ranks, and all-reduces, of which the first is a
+/// warm-up.
+struct Burst {
+  std::int64_t elements = 0;
+  int times = 0;
+};
+constexpr Burst kSmall{64, 6}, kMedium{std::int64_t{1} << 17, 4}, kLarge{std::int64_t{1} << 20, 4};
+/// Elements of an all-reduce. With more ranks, messages are shorter.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
+/// Time of the medium burst's all-reduce, in seconds, below which the large one is measured, too.
+constexpr double kFast_s = 0.02;
+/// Least share of an all-reduce's time that its bytes take: a busy machine may take longer for the
+/// smaller message.
+constexpr double kLeastShare = 0.02;
+
+/// An all-reduce of a burst.
+struct Timed {
+  double bytes = 0;    ///< size of a message between two ranks
+  double seconds = 0;  ///< the shortest on each rank, averaged over the ranks
+};
+
+Timed time(transport::Endpoint& endpoint, double timeout_s, const Burst& burst) {
+  const std::int64_t ranks = endpoint.size();
+  const std::int64_t elements = std::max(ranks, std::min(ranks * burst.elements, kMostElements));
+  const auto compiled = compile({{.name = "link", .elements = elements}},
+                                PlanChoice{.nodes = static_cast<std::uint32_t>(ranks)});
+  Engine engine(endpoint, compiled, {.timeout_s = timeout_s});
+  std::vector<float> values(static_cast<std::size_t>(elements));
+  double shortest_s = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < burst.times; ++i) {
+    const auto began = transport::Clock::now();
+    engine.submit(0, {.data = values.data(), .elements = elements}).wait();
+    const std::chrono::duration<double> took = transport::Clock::now() - began;
+    if (i > 0) shortest_s = std::min(shortest_s, took.count());
+  }
+  const std::vector<double> all = job::gather(endpoint, shortest_s);
+  return {.bytes = static_cast<double>(elements) / static_cast<double>(ranks) * sizeof(float),
+          .seconds = std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(ranks)};
+}
+
+}  // namespace
+
+// With N ranks, an all-reduce takes 2(N-1) consecutive messages of m bytes between two ranks. Its
+// time is 2(N-1)(a + m/b), with latency a in seconds and bandwidth b in bytes per second.
+Links measure_links(transport::Endpoint& endpoint, double timeout_s) {
+  if (endpoint.size() < 2) throw std::invalid_argument("one rank alone has no links");
+  const double hops = 2.0 * (endpoint.size() - 1);
+  const Timed small = time(endpoint, timeout_s, kSmall);
+  const Timed medium = time(endpoint, timeout_s, kMedium);
+  const bool fast = medium.seconds < kFast_s && endpoint.size() * kMedium.elements < kMostElements;
+  const Timed& first = fast ? medium : small;
+  const Timed second = fast ? time(endpoint, timeout_s, kLarge) : medium;
+  const double between_s = std::max(second.seconds - first.seconds, kLeastShare * second.seconds);
+  return {.bandwidth = hops * (second.bytes - first.bytes) / between_s,
+          .latency_s = small.seconds / hops};
+}
+
+}  // namespace hipress::runtime
