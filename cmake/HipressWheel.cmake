@@ -6,7 +6,9 @@
 get_property(tools GLOBAL PROPERTY HIPRESS_TOOLS)
 set_target_properties(${tools} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/hipress")
 # A wheel has no links: one name for each library. Python alone loads this one.
-set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN" VERSION "" SOVERSION "")
+set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+set_property(TARGET hipress_c PROPERTY VERSION)
+set_property(TARGET hipress_c PROPERTY SOVERSION)
 foreach(target ${tools} hipress_c)
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)  # a run path also for what those libraries need
   list(APPEND files $<TARGET_FILE:${target}>)
