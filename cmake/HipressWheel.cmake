@@ -6,7 +6,9 @@
 get_property(tools GLOBAL PROPERTY HIPRESS_TOOLS)
 set_target_properties(${tools} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/hipress")
 # A wheel has no links, so each library has one name. Only Python loads libhipress.so.
-set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN" VERSION "" SOVERSION "")
+set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+set_property(TARGET hipress_c PROPERTY VERSION)
+set_property(TARGET hipress_c PROPERTY SOVERSION)
 foreach(target ${tools} hipress_c)
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)  # an RPATH also applies to the libraries of libraries
   list(APPEND files $<TARGET_FILE:${target}>)

@@ -38,7 +38,8 @@ while (($#)); do
 done
 ((${#kinds[@]})) || kinds=(tools)
 
-SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct) || refuse "$root is no clone: the commit and its time are those of the build"
+commit=$(git -C "$root" rev-parse HEAD) || refuse "$root is no clone: the commit and its time are those of the build"
+SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct "$commit")
 export SOURCE_DATE_EPOCH LC_ALL=C.UTF-8
 work=${keep:-$(mktemp -d)}
 mkdir -p "$work"
@@ -48,7 +49,7 @@ work=$(realpath "$work")
 # build TREE JOBS: unpacks the commit into a folder, and makes its results.
 build() {
   mkdir -p "$1/results"
-  git -C "$root" archive HEAD | tar -x -C "$1"
+  git -C "$root" archive "$commit" | tar -x -C "$1"
   cd "$1"
   for kind in "${kinds[@]}"; do "$kind" "$2" || { echo "reproducible: $kind was not built" >&2; return 1; }; done
 }
