@@ -45,7 +45,7 @@ using Case = std::function<std::string()>;
 /// Makes a case that holds if `holds()` returns true.
 template <class Holds>
 Case when(Holds holds, std::string why) {
-  return [=] { return holds() ? why : std::string(); };
+  return [holds = std::move(holds), why = std::move(why)] { return holds() ? why : std::string(); };
 }
 
 /// A field of a request: a member of the JSON document, an option of the command line (with hyphens

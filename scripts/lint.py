@@ -86,17 +86,26 @@ def badly_formatted(files: list[pathlib.Path]) -> list[str]:
     return [os.path.relpath(file) for file in found]
 
 
+def parts(source: pathlib.Path) -> list[pathlib.Path]:
+    """Sources that a unity source of CMake includes; none for other sources, and for unity sources that were not made yet."""
+    if source.parent.name != "Unity" or not source.is_file():
+        return []
+    return [pathlib.Path(name) for name in re.findall(r'^#include "(/.*)"', source.read_text(encoding="utf-8"), re.MULTILINE)]
+
+
 def commands(build: pathlib.Path) -> dict[pathlib.Path, dict]:
-    """Compile command of each source. A source with several, for example for instruction sets, has the first. Raises Refused
-    without a database."""
+    """Compile command of each source; sources of a unity build have that of their unity source. A source with several commands, for
+    example for instruction sets, has the first. Raises Refused without a database."""
     database = build / "compile_commands.json"
     if not database.is_file():
         raise Refused(f"{build} has no compile_commands.json: configure it (scripts/build.sh release does), or give --build")
     found: dict[pathlib.Path, dict] = {}
     for entry in json.loads(database.read_text()):
-        file = pathlib.Path(entry["file"])
-        if file.suffix == ".cpp" and ROOT in file.parents and build not in file.parents:
-            found.setdefault(file, {**entry, "command": PRECOMPILED.sub("", entry["command"])})
+        source = pathlib.Path(entry["file"])
+        for file in parts(source) or [source]:
+            if file.suffix == ".cpp" and ROOT in file.parents and build not in file.parents:
+                command = PRECOMPILED.sub("", entry["command"]).replace(str(source), str(file))
+                found.setdefault(file, {**entry, "file": str(file), "command": command})
     return found
 
 

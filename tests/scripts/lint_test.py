@@ -94,6 +94,18 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.looked_at(), ["io/one.cpp", "sim/three.cpp", "sim/two.cpp"])
         self.assertIn("lint: 6 files, 0 of them badly formatted; 0 findings in what 3 of them are compiled of", done.stderr)
 
+    def test_sources_of_a_unity_build_are_looked_at_one_by_one(self):
+        build = self.root / "build/release"
+        unity = build / "sim/CMakeFiles/sim.dir/Unity/unity_0_cxx.cxx"
+        names = [self.root / name for name in ("sim/two.cpp", "sim/three.cpp")]
+        self.write(str(unity.relative_to(self.root)), "".join(f'#include "{name}"\n' for name in names))
+        self.write("build/release/compile_commands.json", json.dumps(
+            [{"directory": str(build), "file": str(unity), "command": f"c++ -O3 -o {unity}.o -c {unity}"}]))
+        self.write("sim/three.cpp", "BAD\n")
+        done = self.lint()
+        self.assertEqual((done.returncode, self.looked_at()), (1, ["sim/three.cpp", "sim/two.cpp"]), done.stderr)
+        self.assertIn(f"{self.root}/sim/three.cpp:1:1: error", done.stdout)
+
     def test_a_mistake_of_a_header_is_told_once(self):
         self.write("io/one.hpp", "BAD\n")
         self.write("sim/three.cpp", "BAD\n")
