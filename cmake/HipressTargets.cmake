@@ -94,7 +94,7 @@ function(hipress_all_libraries)
   # It finds what lies beside it, as libhipress.so does (HipressBundle.cmake).
   set_target_properties(hipress_all PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin BUILD_RPATH "$ORIGIN"
                         INSTALL_RPATH "$ORIGIN")
-  target_link_options(hipress_all PRIVATE LINKER:--disable-new-dtags)
+  target_link_options(hipress_all PRIVATE LINKER:--disable-new-dtags LINKER:--exclude-libs,libssl.a:libcrypto.a)
 endfunction()
 
 # hipress_tool(NAME SOURCES ... LIBRARIES ...): the command-line tool hipress-NAME, in the frame of all tools.
