@@ -188,7 +188,7 @@ def main() -> int:
     what.add_argument("--output", type=pathlib.Path, help="file to write")
     what.add_argument("--check", type=pathlib.Path, help="document to compare with")
     parser.add_argument("--licenses", type=pathlib.Path, help="folder for licences")
-    parser.add_argument("--compiled-in", action="append", default=[], choices=MAY_BE_COMPILED_IN, help="package compiled in as well")
+    parser.add_argument("--compiled-in", action="append", default=[], choices=MAY_BE_COMPILED_IN, help="package compiled in too")
     options = parser.parse_args()
     try:
         if not elf_files(options.folder):

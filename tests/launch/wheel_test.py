@@ -23,8 +23,8 @@ PLATFORM = "manylinux_2_35_x86_64"
 
 
 def build(folder: pathlib.Path) -> pathlib.Path:
-    subprocess.run([sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "-q", "-w", folder, "-C", "build-dir=build/wheel"], cwd=ROOT,
-                   env={**os.environ, "_PYTHON_HOST_PLATFORM": PLATFORM}, check=True)
+    subprocess.run([sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "-q", "-w", folder, "-C", "build-dir=build/wheel"],
+                   cwd=ROOT, env={**os.environ, "_PYTHON_HOST_PLATFORM": PLATFORM}, check=True)
     return next(folder.glob("hipress-*.whl"))
 
 
