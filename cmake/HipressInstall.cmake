@@ -59,10 +59,14 @@ endif()
 # hipress_install_sbom(COMPONENT): writes the bill of materials of a component, and the licences of the libraries in it.
 function(hipress_install_sbom component)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(compiled_in "")
+  if(OPENSSL_USE_STATIC_LIBS)
+    set(compiled_in "--compiled-in libssl-dev")
+  endif()
   install(CODE "
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
     execute_process(COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/scripts/sbom.py \"\${prefix}\"
-      --output \"\${prefix}/share/hipress/sbom.spdx.json\" --licenses \"\${prefix}/share/hipress/licenses\"
+      --output \"\${prefix}/share/hipress/sbom.spdx.json\" --licenses \"\${prefix}/share/hipress/licenses\" ${compiled_in}
       COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
 

@@ -93,7 +93,7 @@ function(hipress_all_libraries)
   # libhipress_all.so finds the libraries beside it, as libhipress.so does (HipressBundle.cmake).
   set_target_properties(hipress_all PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin BUILD_RPATH "$ORIGIN"
                         INSTALL_RPATH "$ORIGIN")
-  target_link_options(hipress_all PRIVATE LINKER:--disable-new-dtags)
+  target_link_options(hipress_all PRIVATE LINKER:--disable-new-dtags LINKER:--exclude-libs,libssl.a:libcrypto.a)
 endfunction()
 
 # hipress_tool(NAME SOURCES ... LIBRARIES ...): adds the command-line tool hipress-NAME.

@@ -2,6 +2,7 @@
 """Bill of materials of a wheel, bundle or other folder with programs: SPDX 2.3 as JSON.
 
   sbom.py FOLDER --output sbom.spdx.json [--licenses FOLDER]   describes the folder; copies licences of libraries in it
+          [--compiled-in PACKAGE]...                           names more of Debian's packages whose code is in the programs
   sbom.py FOLDER --check sbom.spdx.json                        compares the files and the libraries that they need with the document
 
 Libraries in the folder must be those of Debian's packages, or of NVIDIA's toolkit; rows below give their licences.
@@ -27,6 +28,8 @@ SHARED = {
     "libstdc++6": "GPL-3.0-or-later WITH GCC-exception-3.1", "libtinyxml2-9": "Zlib", "libyaml-cpp0.7": "MIT", "zlib1g": "Zlib"}
 #: The same for packages that are compiled into the programs.
 COMPILED_IN = {"libcli11-dev": "BSD-3-Clause", "libeigen3-dev": "MPL-2.0", "nlohmann-json3-dev": "MIT"}
+#: Licences of packages whose code some builds compile in.
+MAY_BE_COMPILED_IN = {"libssl-dev": "Apache-2.0"}
 #: NVIDIA's redistributable libraries, by the beginning of the name.
 NVIDIA = re.compile(r"libcudart\.so")
 #: Libraries that belong to the machine: Linux's C and C++ libraries, and the driver.
@@ -114,8 +117,9 @@ def package_of(library: pathlib.Path) -> dict:
     return debian(name, SHARED[name])
 
 
-def describe(folder: pathlib.Path) -> dict:
-    """SPDX document of a folder."""
+def describe(folder: pathlib.Path, more: list[str]) -> dict:
+    """SPDX document of a folder, with `more` packages that are compiled in."""
+    compiled_in = COMPILED_IN | {name: MAY_BE_COMPILED_IN[name] for name in more}
     release = re.search(r"project\(hipress VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
     main = package("hipress", release, "Apache-2.0")
     packages = {main["name"]: main}
@@ -130,11 +134,11 @@ def describe(folder: pathlib.Path) -> dict:
             of = package_of(path)
             packages[of["name"]] = of
         relations.append((of["SPDXID"], "CONTAINS", file["SPDXID"]))
-    for name, licence in COMPILED_IN.items():
+    for name, licence in compiled_in.items():
         packages[name] = debian(name, licence)
         relations.append((main["SPDXID"], "STATIC_LINK", packages[name]["SPDXID"]))
     for of in packages.values():
-        if of is not main and of["name"] not in COMPILED_IN:
+        if of is not main and of["name"] not in compiled_in:
             relations.append((main["SPDXID"], "DYNAMIC_LINK", of["SPDXID"]))
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
     whole = hashlib.sha256(json.dumps([files, list(packages)]).encode()).hexdigest()
@@ -184,6 +188,7 @@ def main() -> int:
     what.add_argument("--output", type=pathlib.Path, help="file to write")
     what.add_argument("--check", type=pathlib.Path, help="document to compare with")
     parser.add_argument("--licenses", type=pathlib.Path, help="folder for licences")
+    parser.add_argument("--compiled-in", action="append", default=[], choices=MAY_BE_COMPILED_IN, help="package compiled in too")
     options = parser.parse_args()
     try:
         if not elf_files(options.folder):
@@ -193,7 +198,7 @@ def main() -> int:
             for sentence in found:
                 print(f"sbom: {sentence}", file=sys.stderr)
             return 1 if found else 0
-        document = describe(options.folder)
+        document = describe(options.folder, options.compiled_in)
         if options.licenses:
             copy_licences(document, options.licenses)
         options.output.parent.mkdir(parents=True, exist_ok=True)

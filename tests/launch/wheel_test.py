@@ -23,8 +23,8 @@ PLATFORM = "manylinux_2_35_x86_64"
 
 
 def build(folder: pathlib.Path) -> pathlib.Path:
-    subprocess.run([sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "-q", "-w", folder, "-C", "build-dir=build/wheel"], cwd=ROOT,
-                   env={**os.environ, "_PYTHON_HOST_PLATFORM": PLATFORM}, check=True)
+    subprocess.run([sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "-q", "-w", folder, "-C", "build-dir=build/wheel"],
+                   cwd=ROOT, env={**os.environ, "_PYTHON_HOST_PLATFORM": PLATFORM}, check=True)
     return next(folder.glob("hipress-*.whl"))
 
 
@@ -63,6 +63,11 @@ class WheelTest(unittest.TestCase):
                     needed = [tuple(map(int, number.split("."))) for number in re.findall(rf"\b{family}_([\d.]+)", said)]
                     self.assertLessEqual(max(needed, default=most), most, library.name)
 
+    def test_it_brings_no_library_that_python_may_have_loaded_in_an_older_version(self):
+        # hashlib loads Ubuntu 22.04's libcrypto.so.3, of OpenSSL 3.0.2; Debian 12's libssl.so.3 needs symbols of 3.0.3.
+        self.assertEqual([path.name for path in (self.package / "lib/hipress").iterdir()
+                          if path.name.startswith(("libcrypto", "libssl"))], [])
+
     @unittest.skipUnless(shutil.which("auditwheel"), "needs auditwheel, from PyPI")
     def test_auditwheel_agrees(self):
         done = subprocess.run(["auditwheel", "show", self.wheel], capture_output=True, text=True, check=False)
@@ -96,7 +101,7 @@ class WheelTest(unittest.TestCase):
         share = self.package / "share/hipress"
         subprocess.run([sys.executable, ROOT / "scripts/sbom.py", self.package, "--check", share / "sbom.spdx.json"], check=True)
         packages = {one["name"] for one in json.loads((share / "sbom.spdx.json").read_text())["packages"]}
-        self.assertIn("libssl3", packages)
+        self.assertLessEqual({"libssl-dev", "libyaml-cpp0.7", "zlib1g"}, packages)
         for name in packages - {"hipress", "cuda-cudart"}:
             self.assertTrue((share / f"licenses/{name}.txt").is_file(), name)
 

@@ -16,7 +16,7 @@ LAYERS = re.findall(r"^add_subdirectory\((\w+)\)  ", (ROOT / "CMakeLists.txt").r
 FORBIDDEN = {"casync": {"kernels", "transport"}}
 #: Every folder of the project.
 FOLDERS = sorted(folder.name for folder in ROOT.iterdir()
-                 if folder.is_dir() and any(folder.iterdir()) and folder.name[0] != "." and folder.name != "build")
+                 if folder.is_dir() and any(folder.iterdir()) and folder.name[0] != "." and folder.name not in ("build", "dist"))
 
 #: Comments, characters, raw and ordinary strings of C++. One pattern finds all of them, so that none counts as a part of another.
 LITERAL = re.compile(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)'|"

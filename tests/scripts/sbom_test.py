@@ -55,6 +55,13 @@ class SbomTest(unittest.TestCase):
         self.assertIn("Mark Adler", (licences / "zlib1g.txt").read_text())
         self.sbom("--check", self.document)
 
+    def test_packages_of_some_builds_are_named(self):
+        self.sbom("--output", self.document, "--compiled-in", "libssl-dev")
+        document = json.loads(self.document.read_text())
+        self.assertIn("libssl-dev", {one["name"] for one in document["packages"]})
+        self.assertIn({"spdxElementId": "SPDXRef-Package-hipress", "relationshipType": "STATIC_LINK",
+                       "relatedSpdxElement": "SPDXRef-Package-libssl-dev"}, document["relationships"])
+
     def test_a_planted_library_is_found(self):
         self.sbom("--output", self.document)
         shutil.copyfile(library("libbz2.so.1.0"), self.folder / "lib/libbz2.so.1.0")
