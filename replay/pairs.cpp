@@ -26,9 +26,10 @@ Speedups judge(std::span<const double> speedups) {
   double squares = 0;
   for (const double speedup : speedups) squares += std::pow(std::log(speedup) - mean, 2);
   Speedups made{.mean = std::exp(mean)};
+  if (mean < -std::log(kHopeless) || speedups.size() >= kMostPairs) {
+    made.verdict = Verdict::kNotFaster;
+  }
   if (speedups.size() == 1) return made;
-  const bool last = speedups.size() >= kMostPairs;
-  if (mean < -std::log(kHopeless) || last) made.verdict = Verdict::kNotFaster;
   const double spread = std::max(std::sqrt(squares / (count - 1)), kLeastSpread);
   const double noise = kT[std::min(speedups.size() - 2, kT.size() - 1)] * spread / std::sqrt(count);
   made.low = std::exp(mean - noise);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,8 +11,8 @@ enum class Verdict { kOpen, kFaster, kNotFaster };
 
 /// Speedups of a plan over another one, a number per pair of blocks.
 struct Speedups {
-  double mean = 1;           ///< geometric mean
-  double low = 0, high = 0;  ///< 95 % interval of the mean; high is 0 with one pair: unknown
+  double mean = 1;                  ///< geometric mean
+  std::optional<double> low, high;  ///< 95 % interval of the mean; none with fewer than two pairs
   Verdict verdict = Verdict::kOpen;
 };
 
@@ -20,7 +21,8 @@ inline constexpr std::size_t kMostPairs = 8;
 
 /// Judges the speedups of the pairs so far. A plan is faster if the interval of the mean lies above
 /// 1, and the mean above the least gain that is worth a plan, 0.5 %. It is not faster if the
-/// interval ends below that, if the plan is far slower, or if it is undecided after kMostPairs.
+/// interval ends below that, if the plan is far slower, be it in one pair, or if it is undecided
+/// after kMostPairs. Speedups must be positive.
 Speedups judge(std::span<const double> speedups);
 
 }  // namespace hipress::replay

@@ -27,8 +27,8 @@ namespace {
 /// Budget of the search, in seconds.
 constexpr double kSearchBudget_s = 1;
 
-/// RankPlace of a rank. Ranks of one boot share cores; if they are also in one network namespace,
-/// their messages stay within the machine.
+/// Machine and network of a rank. Ranks of one boot share cores; if they are also in one network
+/// namespace, their messages stay within the machine.
 struct RankPlace {
   std::string boot, network;
 };

@@ -50,8 +50,8 @@ struct AutomaticChoice {
   std::string machines;  ///< machines that the plans are for, in one line
   double planning_s = 0;
   AutomaticPlan plain = {};  ///< the fastest without compression
-  std::optional<AutomaticPlan> planned =
-      {};  ///< the fastest with it; none: no algorithm has costs here
+  /// The fastest with compression; none if no algorithm has costs here.
+  std::optional<AutomaticPlan> planned = {};
   /// Predicted speedup of `planned` over `plain`, with its 10–90 % interval. 1 without `planned`.
   double gain = 1, gain_p10 = 1, gain_p90 = 1;
 

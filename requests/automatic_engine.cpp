@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstddef>
 #include <memory>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "io/error.hpp"
 #include "models/time_options.hpp"
+#include "replay/pairs.hpp"
 #include "requests/automatic.hpp"
 #include "requests/cached_profile.hpp"
 #include "runtime/c_interface.hpp"
@@ -46,6 +50,25 @@ Chosen choose_plan(transport::Endpoint& endpoint, const std::vector<Gradient>& g
 }
 
 }  // namespace hipress::runtime
+
+static_assert(HIPRESS_UNDECIDED == static_cast<int>(replay::Verdict::kOpen) &&
+              HIPRESS_FASTER == static_cast<int>(replay::Verdict::kFaster) &&
+              HIPRESS_NOT_FASTER == static_cast<int>(replay::Verdict::kNotFaster));
+
+extern "C" hipress_status hipress_judge(const double* speedups, std::size_t count,
+                                        hipress_verdict* verdict) {
+  return runtime::guarded([&] {
+    hipress_verdict& to = runtime::required(verdict, "verdict");
+    if (count > 0) runtime::required(speedups, "speedups");
+    const std::span all(speedups, count);
+    for (const double one : all) {
+      if (!(one > 0) || std::isinf(one)) {
+        throw std::invalid_argument(fmt::format("a speedup is {}; give positive numbers", one));
+      }
+    }
+    to = static_cast<hipress_verdict>(replay::judge(all).verdict);
+  });
+}
 
 extern "C" hipress_status hipress_cached_profile(const char* algorithms, int ranks, char** path) {
   if (path != nullptr) *path = nullptr;

@@ -124,10 +124,12 @@ std::vector<std::string> AutomaticReplay::lines() const {
     all.push_back(fmt::format("chosen: {}, as there is no plan to compare with", taken().what));
     return all;
   }
-  all.push_back(fmt::format(
-      "measured: {:.2f} times ({:.2f} to {:.2f}) as fast in {} pairs of blocks: {} instead of {}",
-      speedups.mean, speedups.low, speedups.high, pairs, io::format_duration(*planned_s),
-      io::format_duration(plain_s)));
+  const std::string interval =
+      speedups.low ? fmt::format(" ({:.2f} to {:.2f})", *speedups.low, *speedups.high) : "";
+  all.push_back(
+      fmt::format("measured: {:.2f} times{} as fast in {} pair{} of blocks: {} instead of {}",
+                  speedups.mean, interval, pairs, pairs == 1 ? "" : "s",
+                  io::format_duration(*planned_s), io::format_duration(plain_s)));
   const bool faster = speedups.verdict == replay::Verdict::kFaster;
   const char* const why = takes_plan() ? "faster by more than the noise"
                           : !faster    ? "the plan is not faster by more than the noise"
@@ -163,8 +165,9 @@ void fill(Record& record, const AutomaticReplay& automatic) {
   const replay::Speedups& speedups = automatic.speedups;
   record.add("measured_speedup", if_planned(speedups.mean),
              "Measured speedup, the geometric mean over the pairs of blocks");
-  record.add("measured_speedup_low", if_planned(speedups.low), "Start of its 95 % interval");
-  record.add("measured_speedup_high", if_planned(speedups.high), "End of that interval");
+  record.add("measured_speedup_low", speedups.low,
+             "Start of its 95 % interval; null with fewer than two pairs");
+  record.add("measured_speedup_high", speedups.high, "End of that interval");
   record.add("measured_plan_s", automatic.planned_s,
              "Measured iteration time of the plan, a median");
   record.add("measured_uncompressed_s", automatic.plain_s,

@@ -59,6 +59,13 @@ typedef enum hipress_loss {
   HIPRESS_LEFT = 1   /**< it closed its engine, and other ranks went on */
 } hipress_loss;
 
+/** Verdict on a way of averaging, by its speedups over another one. */
+typedef enum hipress_verdict {
+  HIPRESS_UNDECIDED = 0,
+  HIPRESS_FASTER = 1,    /**< faster by more than the noise and by at least 0.5 % */
+  HIPRESS_NOT_FASTER = 2 /**< not that, far slower, or undecided after eight speedups */
+} hipress_verdict;
+
 /** Type of numbers in memory. Sums are computed in fp32 and rounded once. */
 typedef enum hipress_type {
   HIPRESS_FLOAT32 = 0,
@@ -252,6 +259,11 @@ HIPRESS_API hipress_status hipress_measure_links(hipress_engine* engine, double*
  * machine, and of links within it between `ranks` ranks, or 4. The file may not exist yet. Free the
  * path with hipress_free_result(). HIPRESS_INVALID without a cache folder. */
 HIPRESS_API hipress_status hipress_cached_profile(const char* algorithms, int ranks, char** path);
+
+/** Judges a way of averaging by its speedups over another one, each of a pair of blocks of
+ * iterations in turn. HIPRESS_INVALID for a speedup that is not a positive number. */
+HIPRESS_API hipress_status hipress_judge(const double* speedups, size_t count,
+                                         hipress_verdict* verdict);
 
 /** Saves the encoders' state (residuals, factors, iteration counts) to a file, atomically. A
  * checkpoint consists of such a file per rank. Waits for running units. Do not call it while

@@ -5,9 +5,9 @@
 
 namespace hipress::tests {
 
-/// Whether a test that needs a GPU can run, CUDA showing `gpus` of them to this process. It says so
-/// where it cannot, and passes, unless HIPRESS_REQUIRE_GPU is set: scripts/gpu_check.sh sets it, as
-/// there a driver that CUDA cannot use would make every test pass.
+/// True if CUDA shows at least `gpus` GPUs to this process, so that a test which needs them can
+/// run. Otherwise the test says so and passes, unless HIPRESS_REQUIRE_GPU is set.
+/// scripts/gpu_check.sh sets it: with a driver that CUDA cannot use, every test would pass there.
 inline bool has_gpu(int gpus) {
   if (gpus > 0) return true;
   const char* const required = std::getenv("HIPRESS_REQUIRE_GPU");

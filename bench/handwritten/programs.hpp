@@ -8,7 +8,7 @@
 namespace hipress::bench::handwritten {
 
 /// Makes the hand-written codec of that name, with default parameters and the frame of the
-/// generated one, which is compared with it. Null if there is none.
+/// generated one, which is compared with it. Null if no such codec exists.
 std::unique_ptr<kernels::Codec> make_codec(std::string_view name);
 
 }  // namespace hipress::bench::handwritten

@@ -12,7 +12,7 @@ namespace hipress::compll {
 /// without a decoder, the code encodes and refuses every message. Throws std::length_error for a
 /// program that would take the C++ compiler minutes.
 ///
-/// Of the program's text, only identifiers reach the code, each with a prefix that no other name
+/// Only identifiers of the program's text reach the code, each with a prefix that no other name
 /// has: `parameter_`, `v_` or `hipress_`. The struct's name is derived from `sources`.
 ///
 /// The code is of one of four kinds, the first that fits (headers are in kernels/frames/):

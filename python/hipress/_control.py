@@ -5,27 +5,26 @@ of trials. In a *trial*, blocks of steps alternate between the kept way and the 
 rank in a *window* of steps. Every rank has a Control and gives it the same reports in the same steps, so all ranks decide the
 same."""
 
+import ctypes
 import dataclasses
 import enum
 import math
 import statistics
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
+from hipress._engine import check
+from hipress._library import library
+
 #: Way that averages as plain DDP does.
 PLAIN = 0
-#: 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom; _T_LATER for all larger ones.
-_T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
-_T_LATER = 2.2
-#: Least standard deviation assumed for the logarithms of ratios, since no measurement is better; least gain that is worth a plan.
-_LEAST_SPREAD, _WORTH = 0.003, 0.005
-#: Sizes of a trial: steps of the tried way before the first block, least and most steps of a block, most pairs of blocks.
-OPENING, _LEAST_BLOCK, _MOST_BLOCK, MOST_PAIRS = 2, 3, 20, 8
+#: Least gain that is worth a plan.
+_WORTH = 0.005
+#: Sizes of a trial: steps of the tried way before the first block, and least and most steps of a block.
+OPENING, _LEAST_BLOCK, _MOST_BLOCK = 2, 3, 20
 #: Seconds of a block, of a window in which steps are watched, and between two checks whether a plan is ready.
 _BLOCK_S, _WINDOW_S, _LOOK_S = 0.1, 0.05, 0.25
 #: Least and most steps of a window in which steps are watched.
 _LEAST_WINDOW, _MOST_WINDOW = 5, 100
-#: Slowdown above which a trial ends at once.
-_HOPELESS = 1.3
 #: Number of windows from which the usual step time is learned; half width of its interval, as a share of the time and in median
 #: deviations, of which the larger counts; and number of consecutive windows outside that indicate a change.
 _LEARNED, _WIDTH, _SPREADS, OUTSIDE = 3, 0.1, 6.0, 2
@@ -142,24 +141,11 @@ class Verdict(enum.Enum):
     NOT_FASTER = 2
 
 
-def judge(ratios: Sequence[float], most: int = MOST_PAIRS) -> Verdict:
-    """Verdict on a way by its speedup in each pair of blocks. It is faster if the mean of the speedups' logarithms exceeds both its
-    noise (half the width of a 95 % interval) and the least gain that is worth a plan. It is not faster if the interval ends below
-    that gain, if the way is far slower, or if it is undecided after `most` pairs."""
-    logs = [math.log(ratio) for ratio in ratios]
-    if not logs:
-        return Verdict.OPEN
-    mean = statistics.fmean(logs)
-    if mean < -math.log(_HOPELESS):
-        return Verdict.NOT_FASTER
-    if len(logs) > 1:
-        spread = max(statistics.stdev(logs), _LEAST_SPREAD)
-        noise = (_T[len(logs) - 2] if len(logs) - 2 < len(_T) else _T_LATER) * spread / math.sqrt(len(logs))
-        if mean - noise > 0 and mean > _WORTH:
-            return Verdict.FASTER
-        if mean + noise < _WORTH:
-            return Verdict.NOT_FASTER
-    return Verdict.NOT_FASTER if len(logs) >= most else Verdict.OPEN
+def judge(ratios: Sequence[float]) -> Verdict:
+    """Verdict on a way by its speedup in each pair of blocks, as hipress_judge() gives it."""
+    verdict = ctypes.c_int()
+    check(library().hipress_judge((ctypes.c_double * len(ratios))(*ratios), len(ratios), ctypes.byref(verdict)))
+    return Verdict(verdict.value)
 
 
 class Watch:

@@ -132,6 +132,7 @@ _FUNCTIONS = {
     "hipress_news": (ctypes.c_char_p, [_POINTER]),
     "hipress_measure_links": (ctypes.c_int, [_POINTER, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)]),
     "hipress_cached_profile": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(_POINTER)]),
+    "hipress_judge": (ctypes.c_int, [ctypes.POINTER(ctypes.c_double), ctypes.c_size_t, ctypes.POINTER(ctypes.c_int)]),
     "hipress_save_state": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
     "hipress_load_state": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
     "hipress_abort": (None, [_POINTER, ctypes.c_char_p]),

@@ -209,7 +209,7 @@ TEST_CASE("without pipelining no step of a node starts before the step before it
       if (graph[a].gradient == 0 && graph[b].gradient == 1) CHECK(after[a].contains(b));
     }
   }
-  // Of an encode or decode and a send on the same node, one waits for the other.
+  // An encode or decode waits for each send of its node, or the send waits for it.
   for (TaskId a = 0; a < graph.tasks(); ++a) {
     for (TaskId b = 0; b < graph.tasks(); ++b) {
       const bool codes = graph[a].kind == Kind::kEncode || graph[a].kind == Kind::kDecode;

@@ -39,8 +39,8 @@ TEST_CASE("the caret stands right after tabs and letters of several bytes") {
 struct Wrong {
   const char* what;
   const char* statements;
-  const char* place;    ///< how the message begins
-  const char* message;  ///< what it contains
+  const char* place;    ///< beginning of the message
+  const char* message;  ///< part of the message
 };
 
 TEST_CASE("every kind of mistake in an encoder has its message") {

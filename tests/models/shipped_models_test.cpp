@@ -19,8 +19,8 @@ constexpr double kMiB = 1024 * 1024;
 struct Expected {
   std::string name;
   std::size_t gradients;
-  double fp32_mib;     ///< of all gradients together
-  double largest_mib;  ///< of the largest gradient
+  double fp32_mib;     ///< size of all gradients together
+  double largest_mib;  ///< size of the largest gradient
   double backward_us;  ///< as measured, or derived from measurements
 };
 

@@ -53,7 +53,7 @@ TEST_CASE("gradients listed as parameters are ready from the last to the first")
   Model model = untimed();
   model.in_backward_order = false;
   const auto diagnostics = apply({.compute_time = "120ms", .forward = "20ms"}, model);
-  // Of backward's 100 ms the last gradient takes 3/4, then the first one the rest.
+  // The last gradient takes 3/4 of backward's 100 ms, then the first one the rest.
   CHECK(model.forward_s == Approx(20e-3));
   CHECK(model.gradients[1].ready_s == Approx(75e-3));
   CHECK(model.gradients[0].ready_s == Approx(100e-3));

@@ -335,7 +335,7 @@ TEST_CASE("a schedule of a set that does not fit the nodes is left out") {
   CHECK_THAT(why("hsdp(shard=5)"), Contains("shard=5 does not divide 32 nodes"));
   CHECK(why("hsdp(shard=4)").empty());
   CHECK(why("hsdp(shard=16, reshard=4)").empty());
-  // Of 24 GPUs on hosts of 8, every second group of 12 begins in the middle of a host.
+  // With 24 GPUs on hosts of 8, every second group of 12 begins in the middle of a host.
   const Job three(transformer(2, 64, 1), 3, 1e9);
   CHECK_THAT(refusal_of_nodes(three.problem(), casync::Schedule::parse("hsdp(shard=12)")),
              Contains("groups of 12 nodes, 1 apart, are on hosts of 8 in different ways; give "

@@ -162,7 +162,7 @@ std::string describe(const Schedule& schedule) {
   return text;
 }
 
-/// How a rank's replay ended.
+/// End of a rank's replay.
 struct End {
   enum class Kind { kVerified, kLost, kWrongData, kOther } kind = Kind::kOther;
   int culprit = -1;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -181,6 +182,25 @@ TEST_CASE("C: a plan is given or chosen") {
   CHECK_THAT(last_error(), Contains("no links"));
   CHECK(hipress_measure_links(engine, nullptr, &latency_s) == HIPRESS_INVALID);
   hipress_close(engine);
+}
+
+TEST_CASE("C: speedups in pairs of blocks are judged") {
+  const auto verdict_of = [](const std::vector<double>& speedups) {
+    hipress_verdict verdict = HIPRESS_UNDECIDED;
+    REQUIRE(hipress_judge(speedups.data(), speedups.size(), &verdict) == HIPRESS_OK);
+    return verdict;
+  };
+  CHECK(verdict_of({}) == HIPRESS_UNDECIDED);
+  CHECK(verdict_of({1.5}) == HIPRESS_UNDECIDED);
+  CHECK(verdict_of({1.5, 1.54}) == HIPRESS_FASTER);
+  CHECK(verdict_of({0.7}) == HIPRESS_NOT_FASTER);
+  hipress_verdict verdict = HIPRESS_UNDECIDED;
+  for (const double wrong : {0.0, -1.0, HUGE_VAL, std::nan("")}) {
+    CHECK(hipress_judge(&wrong, 1, &verdict) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("give positive numbers"));
+  }
+  CHECK(hipress_judge(nullptr, 1, &verdict) == HIPRESS_INVALID);
+  CHECK(hipress_judge(nullptr, 0, nullptr) == HIPRESS_INVALID);
 }
 
 TEST_CASE("C: the kept profile of this machine has one name for each list of algorithms") {

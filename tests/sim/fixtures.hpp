@@ -22,7 +22,7 @@ inline casync::Algorithm byte_codec() {
   return {.name = "byte", .encoded_bytes = [](std::int64_t elements) { return elements; }};
 }
 
-/// That codec with the messages of half precision, two bytes per element.
+/// The same codec with messages in half precision, two bytes per element.
 inline casync::Algorithm half_codec() {
   return {.name = "byte",
           .encoded_bytes = [](std::int64_t elements) { return 2 * elements; },

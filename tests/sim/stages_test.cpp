@@ -78,8 +78,8 @@ TEST_CASE("two stages take encode P, its mean, orthogonalise and encode Q, its m
     };
     CHECK(time_of(library, n, network) == codec + reduce(p) + reduce(q));
   }
-  // Of two nodes, one is the server of P and the other of Q. P's server has the mean of P first: it
-  // sends its Q while the other node computes.
+  // One of the two nodes is the server of P, the other that of Q. P's server has the mean of P
+  // first: it sends its Q while the other node computes.
   const auto hop = [&](std::int64_t values) { return kOverhead + 4 * values * kPsPerByte; };
   const auto ps = casync::expand(model, stage_plan(model, "ps", 2, 1));
   CHECK(time_of(ps, 2, network) == codec + 2 * hop(p) + hop(q));

@@ -208,7 +208,7 @@ TEST_CASE("files at the rendezvous are their writer's alone, and no rank replace
   REQUIRE(::stat(file_of(folder, job, 0, "card").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
 
-  // Of many ranks with the same number, exactly one is accepted.
+  // Exactly one of many ranks with the same number is accepted.
   job.rank = 1;
   const auto outcomes = run_ranks(8, [&](int) { Rendezvous rendezvous(job); });
   const auto refused = std::ranges::count_if(outcomes, [](const Outcome& outcome) {
