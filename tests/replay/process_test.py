@@ -333,7 +333,7 @@ class Exec(unittest.TestCase):
 
     def test_wherever_threads_or_memory_end_the_rank_and_a_remedy_are_named(self):
         # With stacks of 64 MiB, an address space of n * 64 MiB has room for somewhat fewer than n threads. It grows by one stack
-        # each time, so every thread is once the first to fail.
+        # each time, so every thread is once the first to fail, and once what belongs to no rank finds no memory.
         stack = 64 << 20
         _, most = resource.getrlimit(resource.RLIMIT_STACK)
 
@@ -352,8 +352,8 @@ class Exec(unittest.TestCase):
             ended.append(done.returncode)
             if done.returncode != 0:
                 self.assertEqual(done.returncode, 1, f"{threads} threads: {done.stderr}")
-                self.assertRegex(done.stderr, r"^hipress-exec: rank \d (cannot start a thread \(.*\)|has run out of memory)"
-                                              r": .*start fewer ranks here")
+                self.assertRegex(done.stderr, r"^hipress-exec: (rank \d (cannot start a thread \(.*\)|has run out of memory): .*start "
+                                              r"fewer ranks here|out of memory: .*try fewer nodes)")
         self.assertEqual(ended[0], 1)
 
     def test_more_memory_than_there_is_is_refused_with_the_figure(self):
