@@ -1,12 +1,14 @@
 #include "runtime/links.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "job/gather.hpp"
@@ -21,11 +23,16 @@ struct Burst {
   std::int64_t elements = 0;
   int times = 0;
 };
-constexpr Burst kSmall{64, 6}, kMedium{std::int64_t{1} << 17, 4}, kLarge{std::int64_t{1} << 20, 4};
+constexpr Burst kSmall{64, 6};
+/// Bursts of longer and longer messages; the last one may be cut short by kMostElements.
+constexpr std::array<Burst, 3> kLonger = {{{std::int64_t{1} << 15, 4},
+                                           {std::int64_t{1} << 17, 4},
+                                           {std::int64_t{1} << 19, 4}}};
 /// Elements of an all-reduce. With more ranks, messages are shorter.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
-/// Time of the medium burst's all-reduce, in seconds, below which the large one is measured, too.
-constexpr double kFast_s = 0.02;
+/// Time of an all-reduce, in seconds, from which longer messages are not tried: training waits
+/// meanwhile.
+constexpr double kLongEnough_s = 0.005;
 /// Least share of an all-reduce's time that its bytes take: a busy machine may take longer for the
 /// smaller message.
 constexpr double kLeastShare = 0.02;
@@ -63,12 +70,15 @@ Links measure_links(transport::Endpoint& endpoint, double timeout_s) {
   if (endpoint.size() < 2) throw std::invalid_argument("one rank alone has no links");
   const double hops = 2.0 * (endpoint.size() - 1);
   const Timed small = time(endpoint, timeout_s, kSmall);
-  const Timed medium = time(endpoint, timeout_s, kMedium);
-  const bool fast = medium.seconds < kFast_s && endpoint.size() * kMedium.elements < kMostElements;
-  const Timed& first = fast ? medium : small;
-  const Timed second = fast ? time(endpoint, timeout_s, kLarge) : medium;
-  const double between_s = std::max(second.seconds - first.seconds, kLeastShare * second.seconds);
-  return {.bandwidth = hops * (second.bytes - first.bytes) / between_s,
+  Timed shorter = small, longer = small;
+  for (const Burst& burst : kLonger) {
+    const Timed timed = time(endpoint, timeout_s, burst);
+    if (timed.bytes == longer.bytes) break;
+    shorter = std::exchange(longer, timed);
+    if (longer.seconds >= kLongEnough_s) break;
+  }
+  const double between_s = std::max(longer.seconds - shorter.seconds, kLeastShare * longer.seconds);
+  return {.bandwidth = hops * (longer.bytes - shorter.bytes) / between_s,
           .latency_s = small.seconds / hops};
 }
 

@@ -10,8 +10,8 @@ struct Links {
   double latency_s = 0;  ///< time of a small message between two ranks
 };
 
-/// Measures the links by bursts of uncompressed all-reduces around a ring, in a few tenths of a
-/// second. Collective: all ranks call it together, between iterations, and get the same result. At
+/// Measures the links by bursts of uncompressed all-reduces around a ring, mostly in less than a
+/// tenth of a second. Collective: all ranks call it together, between iterations, and get the same result. At
 /// least two ranks. `timeout_s`: time without progress after which the job ends. Throws
 /// std::invalid_argument for one rank, transport::PeerError if a rank is lost.
 Links measure_links(transport::Endpoint& endpoint, double timeout_s);

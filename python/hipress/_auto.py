@@ -260,7 +260,7 @@ class AutoHook(Hook):
             ready = self._planning.is_ready
         if ready:
             self._pass_on(control)
-        return Report(median(control.reported, 2), median(control.tried, 2), median(control.reported, 3), float(ready))
+        return Report(median(control.kept, 2), median(control.tried, 2), median(control.kept, 3), float(ready))
 
     def _pass_on(self, control: Control) -> None:
         """Puts the result of rank 0's profiling or planning into the store. Other ranks are told later, and need not wait for
@@ -322,7 +322,7 @@ class AutoHook(Hook):
         except Exception as error:  # training goes on without a plan
             self._model, self._uncaptured = "", str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         if self._model:
-            self._planning.start(self._model, control.links, control.ways[control.kept].text)
+            self._planning.start(self._model, control.links, control.ways[control.kept].text, control.step_s)
         else:
             self._planning.give_up(self._uncaptured)
         self._stop_capture()

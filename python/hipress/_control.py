@@ -26,8 +26,9 @@ _BLOCK_S, _WINDOW_S, _LOOK_S = 0.1, 0.05, 0.25
 #: Least and most steps of a window in which steps are watched.
 _LEAST_WINDOW, _MOST_WINDOW = 5, 100
 #: Number of windows from which the usual step time is learned; half width of its interval, as a share of the time and in median
-#: deviations, of which the larger counts; and number of consecutive windows outside that indicate a change.
-_LEARNED, _WIDTH, _SPREADS, OUTSIDE = 3, 0.1, 6.0, 2
+#: deviations, of which the larger counts; number of consecutive windows outside that indicate a change; and half widths from
+#: the usual time at which one window is enough.
+_LEARNED, _WIDTH, _SPREADS, OUTSIDE, _SUDDEN = 3, 0.1, 6.0, 2, 5
 #: Least and largest factor by which measured gains correct later predictions.
 _LEAST_CORRECTION, _MOST_CORRECTION = 0.5, 2.0
 #: Factor by which computation or links must change to explain a change of the step time. Factor by which the first rank's
@@ -77,8 +78,8 @@ class Pace:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Measurements of a rank in a window. Times are medians per step in seconds: of the reported way, of the tried way (0: no such
-    steps), and of the reported way without waits for other ranks. `ready` is 1 once rank 0's profiling or planning has ended, and
+    """Measurements of a rank in a window. Times are medians per step in seconds: of the kept way, of the tried way (0: no such
+    steps), and of the kept way without waits for other ranks. `ready` is 1 once rank 0's profiling or planning has ended, and
     else 0."""
 
     kept_s: float
@@ -149,7 +150,8 @@ def judge(ratios: Sequence[float]) -> Verdict:
 
 
 class Watch:
-    """Interval of the usual step time, learned from the first windows. It detects that later windows stay outside."""
+    """Interval of the usual step time, learned from the first windows. It detects that later windows stay outside, or that one is
+    far outside."""
 
     def __init__(self, step_s: Sequence[float] = (), busy_s: Sequence[Sequence[float]] = ()) -> None:
         self._learned, self._busy = list(step_s), list(busy_s)
@@ -157,12 +159,13 @@ class Watch:
 
     def has_changed(self, step_s: float, busy_s: Sequence[float]) -> bool:
         """Takes a window's step time and each rank's own computation, in seconds. Returns True if this window and the one before
-        it are outside the interval."""
+        it are outside the interval, or if this one is far outside."""
         if len(self._learned) < _LEARNED:
             self._learned.append(step_s)
             self._busy.append(busy_s)
             return False
-        self._outside = self._outside + 1 if abs(step_s - self.usual_s) > self.width_s else 0
+        widths = abs(step_s - self.usual_s) / self.width_s
+        self._outside = 0 if widths <= 1 else OUTSIDE if widths > _SUDDEN else self._outside + 1
         return self._outside >= OUTSIDE
 
     @property
@@ -261,11 +264,6 @@ class Control:
         """Steps of the next report: the first, and the one after the last."""
         return self._window
 
-    @property
-    def reported(self) -> int:
-        """Way whose steps the next report measures."""
-        return PLAIN if self.phase is Phase.MEASURE else self.kept
-
     def is_due(self, step: int) -> bool:
         """True if a report is due before this step."""
         return step == self._window[1]
@@ -273,7 +271,7 @@ class Control:
     def way_of(self, step: int) -> int:
         """Way that averages a step."""
         if self.tried is None:
-            return self.reported
+            return self.kept
         if step < self._began:
             return self.tried
         block = (step - self._began) // self._block
@@ -284,7 +282,7 @@ class Control:
         kept_s = _mean(report.kept_s for report in reports)
         busy_s = [report.busy_s for report in reports]
         if self.phase is Phase.MEASURE:
-            self._watch = Watch([kept_s], [busy_s]) if self.kept == PLAIN else Watch()
+            self._watch = Watch([kept_s], [busy_s])
             return self._measured(step, kept_s)
         if self.phase in (Phase.PROFILE, Phase.PLAN):  # no watching, since both use the cores, too
             if self.phase is Phase.PROFILE:
@@ -351,7 +349,7 @@ class Control:
                 self.ways[way] = candidate
             self._queue.append(way)
         said = failure or "; ".join(f"{one.what}, {one.gain:.2f} times as fast predicted" if one.text else one.what
-                                    for one in candidates) or "plain DDP is the fastest predicted"
+                                    for one in candidates) or f"{kept.what} stays the fastest predicted"
         self.say(step, f"planned in {seconds:.1f} s: {said}")
         if left_out:
             self.say(step, f"left out, as trials of the same algorithms gained less than predicted: {', '.join(left_out)}")
@@ -381,7 +379,7 @@ class Control:
         return self._next_pair() if self.phase is Phase.TRY else self._keep(step)
 
     def _measure(self, step: int, steps: int) -> List[Act]:
-        """Begins to measure steps of plain DDP."""
+        """Begins to measure steps of the kept way."""
         acts = self._end_trial()
         self.phase, self._planned_at = Phase.MEASURE, step
         self._look(step + self.pace.warmup, steps)
@@ -416,7 +414,7 @@ class Control:
 
     def _measured(self, step: int, kept_s: float) -> List[Act]:
         self.step_s = kept_s
-        self.say(step, f"measured {self._window[1] - self._window[0]} steps of plain DDP: {_ms(kept_s)} a step")
+        self.say(step, f"measured {self._window[1] - self._window[0]} steps of {self.ways[self.kept].what}: {_ms(kept_s)} a step")
         return [Act.PROBE]
 
     def _look_soon(self, step: int) -> None:

@@ -24,8 +24,8 @@ ALGORITHMS = "int8block,fp16"
 _TRY, _SURE = 1.05, 1.5
 #: Largest number of plans to try.
 _MOST = 3
-#: Budget of a search in seconds, and nice value of the thread that searches.
-_BUDGET_S, _NICE = 0.4, 5
+#: Budget of a search: steps whose time it takes, and its least and most seconds. Searches with one algorithm have a share of it.
+_BUDGET_STEPS, _LEAST_BUDGET_S, _MOST_BUDGET_S, _OF_ONE = 5, 0.1, 0.4, 0.25
 #: Longest measurement of kernels, and time between two checks of it, in seconds.
 _PROFILE_TIMEOUT_S, _LOOK_S = 600, 0.1
 #: Prefixes of launchers' environment variables, which would make the measuring process a rank of a job.
@@ -52,10 +52,15 @@ def profile_path(algorithms: str, nodes: int) -> pathlib.Path:
 def step_back() -> None:
     """Gives this process only the cores that no other process wants, and has it end with its parent."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _idle()
+
+
+def _idle() -> None:
+    """Gives this thread only the cores that no other thread wants."""
     try:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     except OSError:
-        os.nice(19)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
 
 
 def measure(request: str) -> None:
@@ -147,12 +152,12 @@ class Planning:
         self.seconds = 0.0
         self.failure = ""
 
-    def start(self, model: str, links: Links, kept: str) -> None:
+    def start(self, model: str, links: Links, kept: str, step_s: float) -> None:
         """Starts to plan for a model's YAML over these links. `kept` is the text of the plan that averages now; empty: plain
-        DDP."""
+        DDP. A step takes `step_s` seconds."""
         self.failure = ""
         self.pages = {text: page for text, page in self.pages.items() if text == kept}
-        self._thread = threading.Thread(target=self._run, args=(model, links, kept), name="hipress-planning")
+        self._thread = threading.Thread(target=self._run, args=(model, links, kept, step_s), name="hipress-planning")
         self._thread.start()
 
     def give_up(self, why: str) -> None:
@@ -171,36 +176,45 @@ class Planning:
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, model: str, links: Links, kept: str) -> None:
+    def _run(self, model: str, links: Links, kept: str, step_s: float) -> None:
         began = time.perf_counter()
         self.candidates = []
         try:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+            _idle()
             if self.profiling is not None:
                 self.profiling.join()  # runs still in a job that went on from a checkpoint
                 if self.profiling.failure:
                     raise Error(self.profiling.failure)
             with tempfile.TemporaryDirectory(prefix="hipress-plan-") as folder:
-                self.candidates = self._candidates(pathlib.Path(folder), model, links, bool(kept))
+                self.candidates = self._candidates(pathlib.Path(folder), model, links, kept, step_s)
         except Exception as error:  # training goes on without a plan
             said = str(error) if isinstance(error, (HipressError, OSError)) else f"{type(error).__name__}: {error}"
             self.failure = f"no plan ({said})"
         self.seconds = time.perf_counter() - began
 
-    def _candidates(self, folder: pathlib.Path, model: str, links: Links, keeps_plan: bool) -> List[Candidate]:
+    def _candidates(self, folder: pathlib.Path, model: str, links: Links, kept: str, step_s: float) -> List[Candidate]:
         (folder / "model.yaml").write_text(model)
-        request = {**self._request, "request": "plan", "input": str(folder / "model.yaml"), "budget": _BUDGET_S, "jobs": 1}
+        request = {**self._request, "input": str(folder / "model.yaml")}
         per_host = request.pop("nodes_per_host")
         if per_host:
             (folder / "cluster.yaml").write_text(f"nodes_per_host: {per_host}\n")
             request.update(cluster=str(folder / "cluster.yaml"), bandwidth=f"{links.bandwidth:.0f}B/s",
                            latency=f"{1e6 * links.latency_s:.1f}us")
         found: Dict[str, Candidate] = {}
-        for algorithms in self._sets():
-            one = self._plan({**request, "algorithm": algorithms}, folder / "plan.yaml")
+        budget_s = min(max(_LEAST_BUDGET_S, _BUDGET_STEPS * step_s), _MOST_BUDGET_S)
+        for algorithms in [self._algorithms] if kept else self._sets():
+            share = 1.0 if algorithms == self._algorithms else _OF_ONE
+            one = self._plan({**request, "algorithm": algorithms, "budget": share * budget_s}, folder / "plan.yaml")
             if one is not None:
                 found.setdefault(one.text, one)
-        return chosen(list(found.values()), keeps_plan)
+        return chosen(list(found.values()), self._predicted(request, kept, folder / "kept.yaml") if kept else None)
+
+    def _predicted(self, request: Mapping[str, Any], kept: str, file: pathlib.Path) -> float:
+        """Returns the predicted time of a step with a plan, given as text, in seconds."""
+        file.write_text(kept)
+        request = {name: value for name, value in request.items() if name not in ("topology", "pilot")}
+        seconds: float = _call.answered({**request, "request": "simulate", "plan": str(file)}).document()["iteration_s"]
+        return seconds
 
     def _sets(self) -> Sequence[Optional[str]]:
         """Sets of algorithms to plan with: all together, and each alone. None: the pilot's."""
@@ -212,7 +226,8 @@ class Planning:
     def _plan(self, request: Mapping[str, Any], output: pathlib.Path) -> Optional[Candidate]:
         """Makes a plan and writes it to `output`. Returns None if it compresses nothing, or lacks a prediction for itself or
         DDP."""
-        document = _call.answered({**request, "output": str(output), "page": True}).document()
+        document = _call.answered({**request, "request": "plan", "jobs": 1, "output": str(output),
+                                   "page": True}).document()
         predicted, ddp = document["predicted_iteration_s"], (document["baselines"] or {}).get("ddp")
         if not document["compressed"] or predicted is None or ddp is None:
             return None
@@ -223,13 +238,16 @@ class Planning:
         return Candidate(text, what, predicted, ddp)
 
 
-def chosen(found: Sequence[Candidate], keeps_plan: bool) -> List[Candidate]:
-    """Selects the candidates that are worth a trial, fastest first. If a plan averages now (`keeps_plan`), plain DDP comes before
-    them unless the first is faster by more than _SURE."""
-    best = sorted((one for one in found if one.gain > _TRY), key=lambda one: one.predicted_s)[:_MOST]
-    if keeps_plan and not (best and best[0].gain > _SURE):
+def chosen(found: Sequence[Candidate], kept_s: Optional[float]) -> List[Candidate]:
+    """Selects the candidates that are worth a trial, fastest first. `kept_s` is the predicted time of a step with the plan that
+    averages now, in seconds; None: plain DDP averages. A plan has to be faster than it by the factor _TRY. Plain DDP comes before
+    them unless the fastest plan, which may be the present one, is faster by more than _SURE."""
+    best = sorted((one for one in found if one.gain > _TRY and (kept_s is None or kept_s / one.predicted_s > _TRY)),
+                  key=lambda one: one.predicted_s)[:_MOST]
+    if kept_s is not None:
         ddp_s = found[0].ddp_s if found else 0.0
-        best.insert(0, Candidate("", "plain DDP", ddp_s, ddp_s))
+        if ddp_s <= _SURE * min([kept_s, *(one.predicted_s for one in best)]):
+            best.insert(0, Candidate("", "plain DDP", ddp_s, ddp_s))
     return best
 
 

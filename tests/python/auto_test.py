@@ -53,7 +53,7 @@ def decided(algorithms, module=None, nodes=2, keeps=True, changes=False):
 
     made = [Candidate(plan_of(module or network(), one, nodes), one, 0.1, 0.2) for one in algorithms]
 
-    def give(planning, _model, _links, _kept):
+    def give(planning, _model, _links, _kept, _step_s):
         planning.candidates, planning.seconds = made, 0.5
 
     def is_ready(_planning):
@@ -118,7 +118,7 @@ class Trained(unittest.TestCase):
         for (found, report), plain in zip(run(2, trained, [], True), self.plain):
             self.assertEqual(found, plain)
             self.assertIn("measured 4 steps of plain DDP", report)
-            self.assertIn("plain DDP is the fastest predicted", report)
+            self.assertIn("plain DDP stays the fastest predicted", report)
 
     def test_changes_of_way_change_no_bit_of_raw_means(self):
         # With two ranks, raw means of the engine have DDP's bits, so all ways give the same bits.

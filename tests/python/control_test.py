@@ -70,7 +70,7 @@ class Job:
             return statistics.median([self.seconds(one) for one in steps if self.ways[one] == way] or [0.0])
 
         ready = float(self.ready_at is not None and step >= self.ready_at)
-        return [Report(median(self.control.reported), median(self.control.tried), self.busy_of(end - 1)[rank], ready * (rank == 0))
+        return [Report(median(self.control.kept), median(self.control.tried), self.busy_of(end - 1)[rank], ready * (rank == 0))
                 for rank in range(2)]
 
     def text(self):
@@ -141,7 +141,7 @@ class Deciding(unittest.TestCase):
     def test_nothing_to_try_leaves_every_step_plain(self):
         job = Job(lambda step, text: 0.1, [[]]).run(80)
         self.assertEqual(set(job.ways), {PLAIN})
-        self.assertIn("plain DDP is the fastest predicted", job.text())
+        self.assertIn("plain DDP stays the fastest predicted", job.text())
 
     def test_a_hopeless_plan_costs_one_pair(self):
         job = Job(lambda step, text: 0.3 if text else 0.1, [[candidate("a", 1.9)]]).run(60)
@@ -270,7 +270,7 @@ class Watching(unittest.TestCase):
         self.assertIn("links went from 1000 Mbit/s, 50 us to 100 Mbit/s, 50 us", job.text())
 
     def test_ready_times_are_captured_anew_after_computation_has_changed(self):
-        # From step 100 on, ranks compute twice as long, under plan a. Then come 2 + 10 steps of plain DDP, the links, and a plan.
+        # From step 100 on, ranks compute twice as long, under plan a. Then come 2 + 10 steps, the links, and a plan.
         def time_of(step, text):
             return {"": 0.1, "plan a": 0.05, "plan b": 0.03}[text] + (0.05 if step >= 100 else 0.0)
         plans = [[candidate("a", 1.9)], [candidate("b", 1.5, 0.15)]]
@@ -278,9 +278,9 @@ class Watching(unittest.TestCase):
         acts = [(step, act) for step, act in job.acts if act in (Act.CAPTURE, Act.PROBE, Act.PLAN) and step >= 100]
         begun = acts[0][0]
         self.assertEqual([act for _, act in acts], [Act.PROBE, Act.CAPTURE, Act.PROBE, Act.PLAN])
-        self.assertEqual(job.ways[begun:begun + 13], [PLAIN] * 13)
+        self.assertEqual([job.control.ways[way].what for way in job.ways[begun:begun + 13]], ["a"] * 13)
         self.assertEqual(acts[-1][0], begun + 13)
-        self.assertIn("measured 10 steps of plain DDP: 150 ms a step", job.text())
+        self.assertIn("measured 10 steps of a: 100 ms a step", job.text())
         self.assertEqual(job.control.ways[job.control.kept].what, "b")
 
     def test_ready_times_stay_where_links_explain_a_change_or_another_rank_does(self):
@@ -326,10 +326,22 @@ class Profiling(unittest.TestCase):
 class Choosing(unittest.TestCase):
     def test_only_plans_that_are_predicted_to_gain_are_tried(self):
         found = [candidate("a", 1.04), candidate("b", 1.2), candidate("c", 1.6)]
-        self.assertEqual([one.what for one in chosen(found, False)], ["c", "b"])
-        self.assertEqual([one.what for one in chosen(found, True)], ["c", "b"])
-        self.assertEqual([one.what for one in chosen(found[:2], True)], ["plain DDP", "b"])
-        self.assertEqual([one.what for one in chosen([], True)], ["plain DDP"])
+
+        def names(found, kept_s=None):
+            return [one.what for one in chosen(found, kept_s)]
+
+        ddp_s = found[0].ddp_s
+        self.assertEqual(names(found), ["c", "b"])
+        self.assertEqual(names(found, ddp_s), ["c", "b"])
+        self.assertEqual(names(found[:2], ddp_s), ["plain DDP", "b"])
+        self.assertEqual(names([], ddp_s), ["plain DDP"])
+
+    def test_a_plan_gives_way_only_to_one_that_is_predicted_to_be_faster(self):
+        found = [candidate("b", 1.2), candidate("c", 1.6)]
+        ddp_s = found[0].ddp_s
+        self.assertEqual([one.what for one in chosen(found, ddp_s / 1.3)], ["c"])
+        self.assertEqual(chosen(found, ddp_s / 1.55), [])
+        self.assertEqual([one.what for one in chosen(found[:1], ddp_s / 1.18)], ["plain DDP"])
 
 
 if __name__ == "__main__":
