@@ -54,7 +54,8 @@ class Steps(unittest.TestCase):
         self.git("init", "-b", "main")
         self.git("add", "-A")
         self.git("commit", "-m", "base")
-        self.assertIn("ci: lint: skipped: nothing differs from main", self.ran(CI_BASE="main")[2])
+        self.assertIn("ci: lint: skipped: nothing differs from main, and the clone has no earlier commit",
+                      self.ran(CI_BASE="main")[2])
         self.git("checkout", "-b", "change")
         self.script("more.sh", "true")
         self.git("add", "-A")
@@ -64,6 +65,9 @@ class Steps(unittest.TestCase):
         status, lines, table = self.ran(CI_BASE="main")
         self.assertEqual((status, table[3]), (0, "ci: lint: passed"))
         self.assertIn(f"lint.py --change {base}", lines)
+        # Once main has the commit, the commit itself is checked.
+        self.git("branch", "-f", "main")
+        self.assertIn(f"lint.py --change {base}", self.ran(CI_BASE="main")[1])
 
     def test_a_failed_step_fails_all_and_the_others_run(self):
         self.script("test.sh", '[[ $2 != address ]]')
