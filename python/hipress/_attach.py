@@ -6,7 +6,7 @@ from typing import Optional, Union, overload
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from hipress import _arguments, _ddp, _fsdp, _fsdp1
+from hipress import _arguments, _auto_shards, _ddp, _fsdp, _fsdp1
 from hipress._ddp import Hook
 from hipress._engine import InvalidRequest
 from hipress._fsdp import ShardedHook
@@ -15,6 +15,8 @@ from hipress._residuals import EVERY
 _Path = Union[str, "os.PathLike[str]"]
 #: Value of `plan` for a job that measures itself and makes its own plan.
 AUTO = "auto"
+#: Arguments of DistributedDataParallel that a model of fully_shard() takes, too, if it makes its own plan.
+_OF_AUTO_SHARDS = ("timeout", "silence", "network", "algorithms", "profile")
 
 
 @overload
@@ -37,21 +39,22 @@ def attach(ddp: torch.nn.Module, plan: _Path = AUTO, *, algorithm: str = "onebit
            rendezvous: Optional[str] = None, network: Optional[str] = None, pilot: Optional[_Path] = None,
            log_every: int = EVERY, algorithms: Optional[str] = None, profile: Optional[_Path] = None) -> Union[Hook, ShardedHook]:
     """Trains a model with a plan. Every rank calls it before the first step. Returns the hook. Its state_dict() and
-    load_state_dict() serve checkpoints; close() or the end of the process ends it. The hook of a DistributedDataParallel also has
-    report(), which says how gradients are averaged.
+    load_state_dict() serve checkpoints; close() or the end of the process ends it. The hook of a model that plans itself, and of any
+    DistributedDataParallel, also has report(), which says how gradients are averaged.
 
-    Without a plan, a DistributedDataParallel measures itself while it trains, and plans. It keeps a plan if steps are faster with
-    it by more than their noise; otherwise plain DDP goes on averaging (docs/pytorch-training.md). It plans anew after a lasting
-    change of the step time.
+    Without a plan, a DistributedDataParallel or a module of fully_shard() measures itself while it trains, and plans. It keeps a
+    plan if steps are faster with it by more than their noise; otherwise PyTorch's own collectives go on (docs/pytorch-training.md).
+    It plans anew after a lasting change of the step time.
 
     ddp         a DistributedDataParallel, a module that fully_shard() was called for, or a FullyShardedDataParallel; also what
                 torch.compile returned for one of these
-    plan        auto, a plan file of hipress-plan, none, all, or an algorithm such as fp16 or powersgd(rank=4). With auto, shards
-                are sent uncompressed
+    plan        auto, a plan file of hipress-plan, none, all, or an algorithm such as fp16 or powersgd(rank=4). With auto, the
+                shards of a FullyShardedDataParallel are sent uncompressed
     algorithm   codec of plan entries that are compressed but name none
     seed        seed of random draws
 
-    The other arguments are for a DistributedDataParallel only:
+    The other arguments are for a DistributedDataParallel only, but timeout, silence, network, algorithms and profile also for a
+    module of fully_shard() without a plan:
 
     topology    ring, ps, allreduce or allgather; default: the plan file's, else ring. With auto, the default is the planner's choice
     model       model YAML from which the plan was made, as hipress.capture writes it. A plan with a rule for bulk groups needs its
@@ -89,9 +92,11 @@ def attach(ddp: torch.nn.Module, plan: _Path = AUTO, *, algorithm: str = "onebit
               "log_every": None if log_every == EVERY else log_every}
     for is_kind, attach_kind in ((_fsdp.is_sharded, _fsdp.attach_sharded), (_fsdp1.is_fsdp1, _fsdp1.attach_fsdp1)):
         if is_kind(inner):
-            given = [name for name, value in of_ddp.items() if value is not None]
+            given = {name: value for name, value in of_ddp.items() if value is not None}
+            if plan == AUTO and is_kind is _fsdp.is_sharded and given.keys() <= set(_OF_AUTO_SHARDS):
+                return _auto_shards.AutoShards(inner, seed=seed, **given)
             if given:
-                raise InvalidRequest(f"{given[0]} is of DistributedDataParallel, and a {type(inner).__name__} has its shards "
+                raise InvalidRequest(f"{next(iter(given))} is of DistributedDataParallel, and a {type(inner).__name__} has its shards "
                                      "carried by PyTorch's own process groups: leave it out")
             _arguments.job(seed=seed, plan=str(plan), algorithm=str(algorithm))
             return attach_kind(inner, "none" if plan == AUTO else str(plan), str(algorithm), seed)

@@ -7,37 +7,31 @@ import functools
 import hashlib
 import json
 import logging
-import math
 import os
 import pathlib
-import secrets
-import statistics
 import sys
 import tempfile
 import time
 import weakref
-from typing import Any, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from hipress import _arguments, _ddp, _job, _job_report, _output, _planning, _residuals, _states
+from hipress import _arguments, _ddp, _residuals, _states
 from hipress._capture import Capture
-from hipress._control import PLAIN, Act, Candidate, Control, Pace, Phase, Report
+from hipress._control import Candidate, Control, Pace, Phase
 from hipress._ddp import GradBucket, Hook
-from hipress._engine import Error, InvalidRequest, RankLost
-from hipress._job import Wish
-from hipress._links import LinkEngine
+from hipress._engine import Error, InvalidRequest
+from hipress._self_planning import SelfPlanning
 
 _Path = Union[str, "os.PathLike[str]"]
 _log = logging.getLogger("hipress")
 #: Name of the states' owner in messages.
 _OWNER = "hipress.attach(model)"
-#: Ranks compare the values of at most this many parameters; they may differ by this share of the largest value.
-_MOST_COMPARED, _ROUNDED = 64, 1e-3
-#: Number of latest steps whose times are kept: more than a window has.
-_MOST_SEEN = 256
+#: Ranks compare the values of at most this many parameters.
+_MOST_COMPARED = 64
 
 
 class _Beside(Capture):
@@ -53,18 +47,7 @@ class _Beside(Capture):
             self._passes[-1].waits.append((began, ended))
 
 
-class _Card(NamedTuple):
-    """Data that a rank tells the others: its machine, a unique name for its entries in the store, the reason why only plain DDP can
-    average (empty if a plan can), true if the rank measures kernels first, and values of its model."""
-
-    machine: str
-    token: str
-    unfit: str
-    profiles: bool
-    content: List[float]
-
-
-class AutoHook(Hook):
+class AutoHook(SelfPlanning, Hook):
     """Hook that attach() returns if no plan is given. A bucket is averaged by the process group's own all-reduce, as in plain DDP,
     or by the hook of the way that Control (_control.py) has chosen. Arguments are those of attach().
 
@@ -83,44 +66,18 @@ class AutoHook(Hook):
         self._nothing = _Nothing()
         self._begin(self._nothing, {}, None, -1)
         self._options = (timeout, silence, seed, rendezvous, network, pilot, log_every)
-        self._unfit = _unfit(ddp)
         patience = _ddp._patience(timeout, silence, ddp.process_group, -1)
         same = {"plan": "auto", "model": _layout_of(ddp), "algorithm": algorithm, "algorithms": algorithms, "topology": "ring",
                 "seed": seed, "rendezvous": rendezvous, **patience}
-        self._profiling: Optional[_planning.Profiling] = None
-        self._links = LinkEngine(ddp.process_group, lambda: Wish([], -1, same, network))
-        self._job = self._links.job
-        try:
-            cards = self._job.group.exchange(functools.partial(self._prepare, ddp, topology, algorithms, profile, pilot))
-            _require_same_content(self._job, [one.content for one in cards])
-        except BaseException:
-            self._links.close()
-            if self._profiling is not None:
-                self._profiling.close()
-            raise
+        self._join(ddp.process_group, same, network, pace, _unfit(ddp), {"topology": topology or "BEST"}, algorithms, profile, pilot,
+                   _content_of(ddp))
         if former is not None:
             former.close()
-        self._store = dist.PrefixStore(f"hipress/auto/{cards[0].token}", dist.distributed_c10d._get_default_store())
         self._ddp = weakref.ref(ddp)
         self._before_forward = ddp.register_forward_pre_hook(self.before_forward)
         _ddp._hooks[ddp] = self
-        ranks = self._job.ranks
-        self._control: Optional[Control] = None
-        self._planning: Optional[_planning.Planning] = None
-        self._unfit = cards[0].unfit
-        if not self._unfit:
-            self._control = Control(pace, [self._job.group.numbers.of(place) for place in range(ranks)], cards[0].profiles)
-            self._planning = self._planning_of([one.machine for one in cards]) if self._job.rank == 0 else None
-        self._open: Dict[int, Hook] = {}  #: hooks by way
-        self._model, self._uncaptured = "", ""  #: YAML of the captured model, or the reason of a failed capture
-        self._way = PLAIN
-        self._step, self._within = 0, False
-        self._mark_s: Optional[float] = None
-        self._handed_s = self._waited_s = 0.0
-        #: Number, way, seconds, and seconds without waits of each step.
-        self._seen: Deque[Tuple[int, int, float, float]] = collections.deque(maxlen=_MOST_SEEN)
-        self._told = 0  #: number of the control's lines that were logged
-        self._fetches = 0  #: number of times that rank 0 has passed something to all ranks
+        self._within = False
+        self._handed_s = 0.0
         #: Residuals of closed ways, by the gradient's name: held ones, and those that the current step has added to its gradients.
         self._held: Dict[str, torch.Tensor] = {}
         self._added: Dict[str, torch.Tensor] = {}
@@ -129,35 +86,6 @@ class AutoHook(Hook):
         if self._control is not None and self._planning is not None:
             _ddp._warn_of_hooked_parameters(_ddp._parameters_of(ddp))
             self._start_capture(self._control)
-
-    def _prepare(self, ddp: DistributedDataParallel, topology: Optional[str], algorithms: Optional[str], profile: Optional[_Path],
-                 pilot: Optional[_Path]) -> "_Card":
-        """Returns this rank's card. Rank 0 prepares the request for plans."""
-        if self._unfit or self._job.ranks == 1:
-            self._unfit = self._unfit or "there is one rank"
-        elif self._job.rank == 0:
-            algorithms = algorithms if algorithms is not None or pilot is not None else _planning.ALGORITHMS
-            try:
-                if profile is None:
-                    profiled = algorithms or _planning.ALGORITHMS, min(self._job.ranks, 4)
-                    profile = _planning.profile_path(*profiled)
-                    if not profile.is_file():
-                        self._profiling = _planning.Profiling(profile, *profiled)
-            except Error as error:
-                self._unfit = str(error)
-                _log.warning("plain DDP averages: %s", error)
-                profile = ""
-            self._request = {"nnodes": self._job.ranks, "profile": os.fspath(profile), "topology": topology or "BEST",
-                             "pilot": None if pilot is None else os.fspath(pilot)}
-            self._algorithms = algorithms
-        return _Card(_job.machine(), secrets.token_hex(8), self._unfit, self._profiling is not None, _content_of(ddp))
-
-    def _planning_of(self, hosts: List[str]) -> _planning.Planning:
-        ranks, count = len(hosts), len(set(hosts))
-        each = ranks // count
-        regular = all(len(set(hosts[first:first + each])) == 1 for first in range(0, ranks, each))
-        per_host = 0 if count == 1 else each if regular else 1
-        return _planning.Planning({**self._request, "nodes_per_host": per_host}, self._algorithms, self._profiling)
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -218,26 +146,10 @@ class AutoHook(Hook):
         self._stop_capture()
 
     def _begin_step(self) -> None:
-        """Records the time of the previous step, and acts with the other ranks."""
-        now_s = time.perf_counter()
-        step = self._step
-        if self._mark_s is not None:
-            step_s = now_s - self._mark_s
-            self._seen.append((step - 1, self._way, step_s, max(0.0, step_s - self._waited_s)))
-        self._waited_s = 0.0
         self._added = {}
-        control = self._control
-        if control is not None:
-            if self._links.is_posted:
-                self._act(control, step, control.hear(step, self._links.collect()))
-            if control.is_due(step):
-                self._links.post(self._report(control))
-            self._way = control.way_of(step)
-            hook = self._open.get(self._way)
-            self.engine = self._nothing if hook is None else hook.engine
-            self._tell(control)
-        self._step += 1
-        self._mark_s = time.perf_counter()
+        super()._begin_step()
+        hook = self._open.get(self._way)
+        self.engine = self._nothing if hook is None else hook.engine
 
     def _end_step(self, handed: Any) -> None:
         self._waited_s = time.perf_counter() - self._handed_s
@@ -245,60 +157,6 @@ class AutoHook(Hook):
             self._keep_unapplied()
         if self._capture is not None and handed is not None:
             self._capture.waited(handed, self._capture._clock.mark())
-
-    def _report(self, control: Control) -> Report:
-        first, end = control.window
-        seen = [one for one in self._seen if first <= one[0] < end]
-
-        def median(way: Optional[int], what: int) -> float:
-            return statistics.median([one[what] for one in seen if one[1] == way] or [0.0])
-
-        ready = False
-        if control.phase is Phase.PROFILE and self._profiling is not None:
-            ready = not self._profiling.is_alive()
-        elif control.phase is Phase.PLAN and self._planning is not None:
-            ready = self._planning.is_ready
-        if ready:
-            self._pass_on(control)
-        return Report(median(control.kept, 2), median(control.tried, 2), median(control.kept, 3), float(ready))
-
-    def _pass_on(self, control: Control) -> None:
-        """Puts the result of rank 0's profiling or planning into the store. Other ranks are told later, and need not wait for
-        it."""
-        made: Any = self._profiling if control.phase is Phase.PROFILE else self._planning
-        rows = [] if control.phase is Phase.PROFILE else [dataclasses.astuple(one) for one in made.candidates]
-        self._store.set(f"passed {self._fetches}", json.dumps([self._model, rows, made.seconds, made.failure]))
-
-    def _fetched(self) -> List[Any]:
-        """Returns the result that rank 0 has passed on."""
-        self._fetches += 1
-        fetched: List[Any] = json.loads(self._store.get(f"passed {self._fetches - 1}"))
-        if fetched[3] and self._job.rank == 0:
-            _log.warning("plain DDP averages on: %s", fetched[3])
-        return fetched
-
-    def _act(self, control: Control, step: int, acts: List[Act]) -> None:
-        """Performs acts of the control, and the acts that these entail."""
-        acts = list(acts)
-        while acts:
-            act = acts.pop(0)
-            if act is Act.PROFILED:
-                acts += control.profiled(step, *self._fetched()[2:])
-            elif act is Act.CAPTURE:
-                self._start_capture(control)
-            elif act is Act.PROBE:
-                acts += control.measured_links(step, self._links.burst())
-            elif act is Act.FEEL:
-                assert control.links is not None
-                acts += control.felt(step, self._links.feel(control.links))
-            elif act is Act.PLAN:
-                self._start_planning(control)
-            elif act is Act.FETCH:
-                acts += self._fetch(control, step)
-            elif act is Act.CLOSE:
-                self._close_ways(control)
-            else:
-                acts += self._open_way(control, step)
 
     def _start_capture(self, control: Control) -> None:
         """Captures steps on rank 0. A job that has compiled functions keeps its first capture, since hooks of the model would cause
@@ -313,39 +171,13 @@ class AutoHook(Hook):
                                 bucket_mb=getattr(ddp, "bucket_bytes_cap", 25 << 20) / (1 << 20))
         self._capture.start()
 
-    def _start_planning(self, control: Control) -> None:
-        if self._planning is None or control.links is None:
-            return
-        try:
-            if self._capture is not None:
-                self._model = self._capture.text()
-        except Exception as error:  # training goes on without a plan
-            self._model, self._uncaptured = "", str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        if self._model:
-            self._planning.start(self._model, control.links, control.ways[control.kept].text, control.step_s)
-        else:
-            self._planning.give_up(self._uncaptured)
-        self._stop_capture()
+    def _captured(self) -> str:
+        return "" if self._capture is None else self._capture.text()
 
     def _stop_capture(self) -> None:
         if self._capture is not None:
             self._capture.stop()
             self._capture = None
-
-    def _fetch(self, control: Control, step: int) -> List[Act]:
-        """Takes over rank 0's candidates. Returns the ranks' next acts."""
-        self._model, rows, seconds, failure = self._fetched()
-        return control.planned(step, [Candidate(*row) for row in rows], seconds, failure)
-
-    def _open_way(self, control: Control, step: int) -> List[Act]:
-        assert control.tried is not None
-        try:
-            self._open[control.tried] = self._hook_of(control.ways[control.tried])
-        except RankLost:
-            raise
-        except Error as error:  # raised on all ranks
-            return control.refused(step, str(error))
-        return []
 
     def _hook_of(self, way: Candidate) -> Hook:
         """Makes a way's hook. All ranks call it together."""
@@ -362,11 +194,9 @@ class AutoHook(Hook):
                        file=str(plan))
         return hook
 
-    def _close_ways(self, control: Control) -> None:
-        for way in [one for one in self._open if one not in (control.kept, control.tried)]:
-            hook = self._open.pop(way)
-            self._hold(residuals_of(hook))
-            hook.close()
+    def _close_way(self, hook: Hook) -> None:
+        self._hold(residuals_of(hook))
+        hook.close()
 
     def _hold(self, residuals: Mapping[str, torch.Tensor]) -> None:
         """Holds residuals, by the gradient's name, for the next step's gradients."""
@@ -396,46 +226,6 @@ class AutoHook(Hook):
             return
         finite = all(bool(torch.isfinite(one.grad).all()) for one in ddp.module.parameters() if one.grad is not None)
         self._hold({name: residual for name, residual in added.items() if not finite or name in unused})
-
-    def _tell(self, control: Control) -> None:
-        """Logs the control's new lines."""
-        if self._step == control.window[0] and control.phase is Phase.MEASURE:
-            control.say(self._step, self._progress(control))
-        for step, text in control.lines[self._told:] if self._job.rank == 0 else []:
-            _log.info("step %d: %s", step, text)
-        self._told = len(control.lines)
-
-    def _progress(self, control: Control) -> str:
-        first, end = control.window
-        return f"measuring ({min(max(0, self._step - first), end - first)} of {end - first} steps)"
-
-    def report(self, path: Optional[_Path] = None) -> str:
-        """Text for users: a line for each measurement, prediction and decision, with its step. The last line has the current state.
-        With a path, rank 0 also writes an HTML page: predictions beside measurements, these lines, and the planner's page of the
-        plan that is kept, or else was tried last. Raises OSError if it cannot be written."""
-        text = self._text()
-        if path is not None and self._job.rank == 0:
-            trials = [] if self._control is None else self._control.trials
-            _output.write_whole(path, _job_report.page(self._page(), trials, text.splitlines()))
-        return text
-
-    def _page(self) -> str:
-        """Returns the planner's page of the plan that is kept, or else was tried or planned last; an empty text without any."""
-        if self._control is None or self._planning is None:
-            return ""
-        pages = self._planning.pages
-        texts = [self._control.ways[self._control.kept].text, *(one.way.text for one in reversed(self._control.trials)),
-                 *reversed(pages)]
-        return next((pages[text] for text in texts if text in pages), "")
-
-    def _text(self) -> str:
-        control = self._control
-        if control is None:
-            return f"gradients are averaged as plain DDP does: {self._unfit}"
-        now = f"{control.phase.value}; {control.ways[control.kept].what}"
-        if control.phase is Phase.MEASURE:
-            now = self._progress(control)
-        return "\n".join([*(f"step {step}: {text}" for step, text in control.lines), f"step {self._step}: {now}"])
 
     def discard(self) -> None:
         """Undoes the last step of the current way, as Hook.discard() does; without effect while plain DDP averages. Raises the
@@ -531,11 +321,7 @@ class AutoHook(Hook):
         control, way = self._control, json.loads(state["way"])
         if control is None or not way:
             return
-        if self._links.is_posted:
-            self._links.collect()
-        self._stop_capture()
-        self._model = state["model"]
-        hook = self._hook_of(Candidate(*way))
+        hook = self._resume(Candidate(*way), state["model"])
         try:
             _ddp.restore_state(hook.engine, state["state"])
         except BaseException:
@@ -548,14 +334,9 @@ class AutoHook(Hook):
         """Leaves the job and ends all threads, including those of ways and of planning. Later steps are averaged as after
         Hook.close()."""
         self._closed = True
-        self._stop_capture()
         if self._before_forward is not None and self._failure is None:
             self._before_forward.remove()
-        for hook in self._open.values():
-            hook.close()
-        self._links.close()
-        if self._control is not None and self._planning is not None:
-            self._planning.close()
+        self._close_planning()
 
 
 def residuals_of(hook: Hook) -> Dict[str, torch.Tensor]:
@@ -596,17 +377,6 @@ def _layout_of(ddp: DistributedDataParallel) -> str:
 def _content_of(ddp: DistributedDataParallel) -> List[float]:
     """Returns the first value of each of the model's first parameters, which DDP keeps equal on all ranks."""
     return [float(one.detach().reshape(-1)[0]) for one in list(_trained_by(ddp).values())[:_MOST_COMPARED]]
-
-
-def _require_same_content(job: Any, contents: List[List[float]]) -> None:
-    """Raises InvalidRequest, on all ranks, if a rank's values differ from rank 0's by more than rounding: it attaches another model
-    with the same layout."""
-    for place, values in enumerate(contents):
-        if not all(math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED * max(map(abs, contents[0])))
-                   for one, other in zip(values, contents[0]) if math.isfinite(one) and math.isfinite(other)):
-            raise InvalidRequest(f"{job.group.numbers.name(place)} calls hipress.attach for a model of the same shape as "
-                                 f"{job.group.numbers.name(0)}'s, with other values: attach models in the same order on all ranks, "
-                                 "and let DistributedDataParallel make their parameters equal")
 
 
 def _has_compiled() -> bool:

@@ -229,14 +229,15 @@ def _ms(seconds: float) -> str:
 class Control:
     """State of a job that plans itself. Before every step, the job calls hear() if reports were due before the previous step,
     performs the acts that it returns, and calls way_of() and is_due(). `lines` are the events so far, each with its step. `trials`
-    are the trials that have ended. If `profiles`, rank 0 measures its machine's kernels first."""
+    are the trials that have ended. If `profiles`, rank 0 measures its machine's kernels first. `plain` is way 0 in messages."""
 
-    def __init__(self, pace: Pace = Pace(), numbers: Sequence[int] = (0, 1), profiles: bool = False) -> None:
+    def __init__(self, pace: Pace = Pace(), numbers: Sequence[int] = (0, 1), profiles: bool = False,
+                 plain: str = "plain DDP") -> None:
         self.pace, self._numbers = pace, list(numbers)
         self.phase = Phase.PROFILE if profiles else Phase.MEASURE
         self.kept = PLAIN
         self.tried: Optional[int] = None
-        self.ways: Dict[int, Candidate] = {PLAIN: Candidate("", "plain DDP", 0.0, 0.0)}
+        self.ways: Dict[int, Candidate] = {PLAIN: Candidate("", plain, 0.0, 0.0)}
         self.lines: List[Tuple[int, str]] = []
         self.trials: List[Trial] = []
         self.step_s = 0.0
@@ -257,7 +258,7 @@ class Control:
         self._feels_at = self._feels_sooner_at = 0  # step of the next short message, and its step if waits have become shorter
         self._slower = 0  # consecutive short messages that took longer
         if profiles:
-            self.say(0, "profiling this machine's kernels, once; plain DDP averages meanwhile")
+            self.say(0, f"profiling this machine's kernels, once; {plain} averages meanwhile")
 
     @property
     def window(self) -> Tuple[int, int]:
@@ -305,7 +306,7 @@ class Control:
         """Takes the time of profiling in seconds, and the reason if it failed. Returns the ranks' next acts."""
         if failure:
             self.phase = Phase.OFF
-            self.say(step, f"plain DDP averages: {failure}")
+            self.say(step, f"{self.ways[PLAIN].what} averages: {failure}")
             return []
         self.say(step, f"profiled this machine's kernels in {seconds:.0f} s, beside the training")
         return self._measure(step, self.pace.measured)

@@ -123,7 +123,7 @@ def _sharded_modules(model: torch.nn.Module) -> Iterator[Tuple[str, Any, Any]]:
             yield plain_name(name), module, group
 
 
-def _parameters_of(model: torch.nn.Module, group: Any) -> List[Tuple[str, Tuple[int, ...], bool]]:
+def parameters_of(model: torch.nn.Module, group: Any) -> List[Tuple[str, Tuple[int, ...], bool]]:
     """Name, unsharded shape, and True if trained, of each parameter of a group."""
     names = {id(module): plain_name(name) for name, module in model.named_modules()}
     found = []
@@ -142,7 +142,7 @@ def _sizes_of(group: Any) -> Tuple[int, int]:
     return shard, shard * getattr(info, "replicate_mesh_size", 1)
 
 
-def _require_setters(module: Any) -> None:
+def require_setters(module: Any) -> None:
     missing = [name for name in ("set_custom_all_gather", "set_custom_reduce_scatter") if not hasattr(module, name)]
     if missing:
         raise InvalidRequest(f"this torch ({torch.__version__}) has no FSDPModule.{missing[0]}, by which a plan takes the "
@@ -165,7 +165,7 @@ def _check_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any
                                  f"over {shard}: give fully_shard() {mesh}, or plan for what it has")
         _require_neighbours(where, unit, group)
         if _is_resharded_otherwise(plan, module, group, is_root=module is model) and plan.reshard not in (1, shard):
-            raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {_kept_among(group)}-th after forward: "
+            raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {kept_among(group)}-th after forward: "
                                  f"call fully_shard(..., reshard_after_forward={plan.reshard})")
         _require_in_flight(where, plan, unit, module)
     if plan.separate and not hasattr(model, "set_separate_reduce_scatter_group"):
@@ -193,7 +193,7 @@ def _require_neighbours(where: str, unit: Unit, group: Any) -> None:
                              f"{ranks}: give fully_shard() a mesh whose last dimension is the sharded one")
 
 
-def _kept_among(group: Any) -> int:
+def kept_among(group: Any) -> int:
     """Number of ranks among which a group's parameters stay divided after forward; 1 if each has all."""
     after = group.post_forward_mesh_info
     return 1 if after is None else int(after.shard_mesh_size)
@@ -201,7 +201,7 @@ def _kept_among(group: Any) -> int:
 
 def _is_resharded_otherwise(plan: Plan, module: Any, group: Any, is_root: bool) -> bool:
     """True if the part that a module keeps after forward differs from the plan's."""
-    return _kept_among(group) != plan.reshard and not (is_root and _state_of(module)._auto_reshard_after_forward)
+    return kept_among(group) != plan.reshard and not (is_root and _state_of(module)._auto_reshard_after_forward)
 
 
 def _set_communicators(hook: "ShardedHook", plan: Plan, model: Any, meshes: Sequence[Any]) -> None:
@@ -216,11 +216,16 @@ def _set_communicators(hook: "ShardedHook", plan: Plan, model: Any, meshes: Sequ
         hook.ends(made)
 
 
+def gathered_ahead(module: Any) -> int:
+    """Number of layers that a module gathers ahead."""
+    state = _state_of(module)
+    return max(1, *(len(getattr(state, name, ())) for name in ("_states_to_forward_prefetch", "_states_to_backward_prefetch")))
+
+
 def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
     """Raises InvalidRequest unless FSDP2 gathers as many layers ahead as planned. By default FSDP2 gathers one layer ahead; it
     gathers more only if it was told which ones."""
-    state = _state_of(module)
-    ahead = max(1, *(len(getattr(state, name, ())) for name in ("_states_to_forward_prefetch", "_states_to_backward_prefetch")))
+    ahead = gathered_ahead(module)
     if plan.in_flight < 2:
         raise InvalidRequest(f"{where}, and FSDP2 gathers a layer beside the one in use: plan with in_flight=2")
     if plan.in_flight > ahead + 1 and plan.in_flight > 2:
@@ -391,26 +396,42 @@ def _forget(model: "weakref.ReferenceType[torch.nn.Module]") -> None:
         _hooks.pop(attached, None)
 
 
-def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:
-    """Attaches a plan to a model that fully_shard() divides. Every rank calls it, before the first step. Raises InvalidRequest for
-    a model or plan that cannot be attached."""
+def groups_of(model: Any) -> List[Tuple[str, Any, Any]]:
+    """Name, module and parameter group of each module of a model that fully_shard() divides. Raises InvalidRequest for a model that
+    cannot be attached."""
     if model in _hooks:
         raise InvalidRequest("hipress.attach was called for this model before; close() that hook first")
     found = list(_sharded_modules(model))
     if not found:
         raise InvalidRequest("the model has no parameters that fully_shard() divides")
     _require_sharded_mesh(found)
-    units = [Unit(number, name, [(one, math.prod(shape)) for one, shape, _ in _parameters_of(model, group)])
-             for number, (name, _, group) in enumerate(found)]
-    mesh = found[0][2].mesh_info
+    return found
+
+
+def units_of(model: Any, found: Sequence[Tuple[str, Any, Any]]) -> List[Unit]:
+    """Units of the parameter groups that groups_of() has found."""
+    return [Unit(number, name, [(one, math.prod(shape)) for one, shape, _ in parameters_of(model, group)])
+            for number, (name, _, group) in enumerate(found)]
+
+
+def register(model: Any, hook: ShardedHook) -> None:
+    """Makes a hook that of a model, until the hook is closed."""
+    _hooks[model] = hook
+    hook.undone_by(functools.partial(_forget, weakref.ref(model)))
+
+
+def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:
+    """Attaches a plan to a model that fully_shard() divides. Every rank calls it, before the first step. Raises InvalidRequest for
+    a model or plan that cannot be attached."""
+    found = groups_of(model)
+    units, mesh = units_of(model, found), found[0][2].mesh_info
     hook = ShardedHook(units, seed, mesh.shard_process_group, plan, getattr(mesh, "replicate_process_group", None))
     try:
         _take_over(hook, model, plan, algorithm, [(unit, module, group) for unit, (_, module, group) in zip(units, found)])
     except BaseException:
         hook.close()
         raise
-    _hooks[model] = hook
-    hook.undone_by(functools.partial(_forget, weakref.ref(model)))
+    register(model, hook)
     return hook
 
 
@@ -430,10 +451,10 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
     def read() -> Optional[Plan]:
         if plan == "none":
             return None
-        _require_setters(model)
+        require_setters(model)
         _, ranks = _sizes_of(units[0][2])
         trained = [Gradient(name, shape) for _, _, group in units
-                   for name, shape, is_trained in _parameters_of(model, group) if is_trained and math.prod(shape) > 0]
+                   for name, shape, is_trained in parameters_of(model, group) if is_trained and math.prod(shape) > 0]
         if not trained:
             raise InvalidRequest("the model has no parameters that are trained")
         found = Plan(plan, algorithm, ranks, trained)
@@ -458,7 +479,7 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
 def _expect_all(hook: ShardedHook, model: torch.nn.Module, unit: Unit, group: Any) -> None:
     """Gives the unit the number of elements in a reduction of all its trained parameters. Also gives it, in every step, the names
     of parameters that FSDP2 leaves out because they have no gradient."""
-    trained = {id(one): name for one, (name, _, is_trained) in zip(group.fsdp_params, _parameters_of(model, group)) if is_trained}
+    trained = {id(one): name for one, (name, _, is_trained) in zip(group.fsdp_params, parameters_of(model, group)) if is_trained}
     padded = sum(one.padded_sharded_param_size.numel() for one in group.fsdp_params if id(one) in trained)
     unit.reduced = padded * _sizes_of(group)[0]
     prepare = getattr(group, "_prepare_reduce_scatter_inputs", None)

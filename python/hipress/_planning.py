@@ -142,10 +142,14 @@ class Planning:
 
     request     members of all requests: nnodes, profile, topology, pilot, and nodes_per_host (0: all ranks on one host)
     algorithms  algorithms that plans may use, separated by commas; None: the pilot's
-    profiling   measurement that makes the profile; None: the profile exists"""
+    profiling   measurement that makes the profile; None: the profile exists
+    plain       name of the way without a plan in messages
+    baseline    the planner's baseline that predicts its step time; None: the plan none, under the request's schedule"""
 
-    def __init__(self, request: Mapping[str, Any], algorithms: Optional[str], profiling: Optional[Profiling] = None) -> None:
+    def __init__(self, request: Mapping[str, Any], algorithms: Optional[str], profiling: Optional[Profiling] = None,
+                 plain: str = "plain DDP", baseline: Optional[str] = "ddp") -> None:
         self._request, self._algorithms, self.profiling = dict(request), algorithms, profiling
+        self._plain, self._baseline = plain, baseline
         self._thread: Optional[threading.Thread] = None
         self.candidates: List[Candidate] = []
         self.pages: Dict[str, str] = {}  #: HTML pages by the plan's text: of the latest plans, and of the plan that averages
@@ -200,20 +204,24 @@ class Planning:
             (folder / "cluster.yaml").write_text(f"nodes_per_host: {per_host}\n")
             request.update(cluster=str(folder / "cluster.yaml"), bandwidth=f"{links.bandwidth:.0f}B/s",
                            latency=f"{1e6 * links.latency_s:.1f}us")
+        plain_s = self._predicted(request, "none") if self._baseline is None else None
         found: Dict[str, Candidate] = {}
         budget_s = min(max(_LEAST_BUDGET_S, _BUDGET_STEPS * step_s), _MOST_BUDGET_S)
         for algorithms in [self._algorithms] if kept else self._sets():
             share = 1.0 if algorithms == self._algorithms else _OF_ONE
-            one = self._plan({**request, "algorithm": algorithms, "budget": share * budget_s}, folder / "plan.yaml")
+            one = self._plan({**request, "algorithm": algorithms, "budget": share * budget_s}, folder / "plan.yaml", plain_s)
             if one is not None:
                 found.setdefault(one.text, one)
-        return chosen(list(found.values()), self._predicted(request, kept, folder / "kept.yaml") if kept else None)
+        kept_s = None
+        if kept:
+            (folder / "kept.yaml").write_text(kept)
+            kept_s = self._predicted(request, str(folder / "kept.yaml"))
+        return chosen(list(found.values()), kept_s, self._plain)
 
-    def _predicted(self, request: Mapping[str, Any], kept: str, file: pathlib.Path) -> float:
-        """Returns the predicted time of a step with a plan, given as text, in seconds."""
-        file.write_text(kept)
+    def _predicted(self, request: Mapping[str, Any], plan: str) -> float:
+        """Returns the predicted time of a step with a plan in seconds."""
         request = {name: value for name, value in request.items() if name not in ("topology", "pilot")}
-        seconds: float = _call.answered({**request, "request": "simulate", "plan": str(file)}).document()["iteration_s"]
+        seconds: float = _call.answered({**request, "request": "simulate", "plan": plan}).document()["iteration_s"]
         return seconds
 
     def _sets(self) -> Sequence[Optional[str]]:
@@ -223,22 +231,23 @@ class Planning:
         names = re.split(r",(?![^(]*\))", self._algorithms)
         return [self._algorithms, *(names if len(names) > 1 else [])]
 
-    def _plan(self, request: Mapping[str, Any], output: pathlib.Path) -> Optional[Candidate]:
-        """Makes a plan and writes it to `output`. Returns None if it compresses nothing, or lacks a prediction for itself or
-        DDP."""
+    def _plan(self, request: Mapping[str, Any], output: pathlib.Path, plain_s: Optional[float]) -> Optional[Candidate]:
+        """Makes a plan and writes it to `output`. `plain_s` is the time of a step without a plan; None: the baseline's. Returns None if it compresses nothing, or lacks a prediction for itself or
+        for the way without a plan."""
         document = _call.answered({**request, "request": "plan", "jobs": 1, "output": str(output),
                                    "page": True}).document()
-        predicted, ddp = document["predicted_iteration_s"], (document["baselines"] or {}).get("ddp")
+        predicted = document["predicted_iteration_s"]
+        ddp = plain_s if self._baseline is None else (document["baselines"] or {}).get(self._baseline)
         if not document["compressed"] or predicted is None or ddp is None:
             return None
         text = output.read_text()
         self.pages[text] = document["page"]
-        used = sorted(set(re.findall(r"\balgorithm: *([^,}\n]+(?:\([^)]*\))?)", text)) - {"none"})
+        used = sorted(set(re.findall(r"\b(?:algorithm|gather): *([^,}\n]+(?:\([^)]*\))?)", text)) - {"none"})
         what = f"{'+'.join(used)} for {document['compressed']} of {document['gradients']} gradients"
         return Candidate(text, what, predicted, ddp)
 
 
-def chosen(found: Sequence[Candidate], kept_s: Optional[float]) -> List[Candidate]:
+def chosen(found: Sequence[Candidate], kept_s: Optional[float], plain: str = "plain DDP") -> List[Candidate]:
     """Selects the candidates that are worth a trial, fastest first. `kept_s` is the predicted time of a step with the plan that
     averages now, in seconds; None: plain DDP averages. A plan has to be faster than it by the factor _TRY. Plain DDP comes before
     them unless the fastest plan, which may be the present one, is faster by more than _SURE."""
@@ -247,7 +256,7 @@ def chosen(found: Sequence[Candidate], kept_s: Optional[float]) -> List[Candidat
     if kept_s is not None:
         ddp_s = found[0].ddp_s if found else 0.0
         if ddp_s <= _SURE * min([kept_s, *(one.predicted_s for one in best)]):
-            best.insert(0, Candidate("", "plain DDP", ddp_s, ddp_s))
+            best.insert(0, Candidate("", plain, ddp_s, ddp_s))
     return best
 
 

@@ -23,7 +23,7 @@ from ranks import data, network, run, train, weights, wrapped
 if ranks.MISSING is None:
     import hipress
     import torch
-    from hipress import _auto, _control, _ddp, _job, _planning
+    from hipress import _auto, _control, _ddp, _job, _links, _planning
     from hipress._control import Candidate, Links, Pace, Verdict
 
 
@@ -41,20 +41,23 @@ def plan_of(module, algorithm, nodes=2):
     return f"schema: hipress.plan/1\nmodel: small\ntopology: ring\nnodes: {nodes}\ngradients:\n{rows}\n"
 
 
-@contextlib.contextmanager
 def decided(algorithms, module=None, nodes=2, keeps=True, changes=False):
-    """Context in which rank 0's candidates are a plan for each algorithm. After two pairs of blocks, a way is judged faster if
-    `keeps`, else not. If `changes`, the step time changes in the second watched window."""
+    """Context of given() whose candidates are a plan for each algorithm."""
+    return given([Candidate(plan_of(module or network(), one, nodes), one, 0.1, 0.2) for one in algorithms], keeps, changes)
+
+
+@contextlib.contextmanager
+def given(candidates, keeps=True, changes=False):
+    """Context in which rank 0 has these candidates. After two pairs of blocks, a way is judged faster if `keeps`, else not. If
+    `changes`, the step time changes in the second watched window."""
     windows = []
 
     def has_changed(_watch, _step_s, _busy_s):
         windows.append(0)
         return changes and len(windows) == 4  # two pairs of blocks, then two windows
 
-    made = [Candidate(plan_of(module or network(), one, nodes), one, 0.1, 0.2) for one in algorithms]
-
-    def give(planning, _model, _links, _kept, _step_s):
-        planning.candidates, planning.seconds = made, 0.5
+    def give(planning, *_):
+        planning.candidates, planning.seconds = candidates, 0.5
 
     def is_ready(_planning):
         return True
@@ -66,7 +69,7 @@ def decided(algorithms, module=None, nodes=2, keeps=True, changes=False):
         for owner, name, value in ((_planning.Planning, "start", give), (_planning.Planning, "is_ready", property(is_ready)),
                                    (_control, "judge", judged), (_control, "_LOOK_S", 0), (_control, "_BLOCK_S", 0),
                                    (_control, "_WINDOW_S", 0), (_control.Watch, "has_changed", has_changed),
-                                   (_auto.LinkEngine, "feel", lambda *_: 0.0),  # unknown, so it is not measured again
+                                   (_links.LinkEngine, "feel", lambda *_: 0.0),  # unknown, so it is not measured again
                                    (_control, "reasons_for", lambda *_: ["links are slower"])):
             patches.enter_context(mock.patch.object(owner, name, value))
         yield
@@ -470,7 +473,7 @@ def uncaptured(rank):
     handler.emit = lambda record: said.append(record.getMessage())
     logging.getLogger("hipress").addHandler(handler)
     with mock.patch.object(_auto._Beside, "text", side_effect=ValueError("nothing was seen")), \
-            mock.patch.object(_auto.LinkEngine, "feel", lambda *_: 0.0), mock.patch.object(_control, "_LOOK_S", 0):
+            mock.patch.object(_links.LinkEngine, "feel", lambda *_: 0.0), mock.patch.object(_control, "_LOOK_S", 0):
         ddp = wrapped(network())
         hook = attached(ddp)
         train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(20))
@@ -547,7 +550,7 @@ class Others(unittest.TestCase):
 class Measured(unittest.TestCase):
     def test_rank_0_plans_for_what_it_has_captured(self):
         # With links of 1 Mbit/s between two machines, the gradients' 27 kB take 0.2 s; fp16 halves them.
-        with mock.patch.object(_auto.LinkEngine, "burst", lambda engine: Links(125e3, 1e-3)), \
+        with mock.patch.object(_links.LinkEngine, "burst", lambda engine: Links(125e3, 1e-3)), \
                 mock.patch.object(_job, "machine", lambda: str(os.getpid())), mock.patch.dict(os.environ, MASTER_ADDR="127.0.0.1"):
             (report, page), (_, nothing) = run(2, really_planned)
         self.assertRegex(report, r"planned in [\d.]+ s: \S+ for \d of 6 gradients, [\d.]+ times as fast predicted")
