@@ -247,10 +247,10 @@ HIPRESS_API const char* hipress_notes(const hipress_engine* engine);
  * Valid until the next call or hipress_close(). Call it from one thread at a time. */
 HIPRESS_API const char* hipress_news(hipress_engine* engine);
 
-/** Measures the links between the ranks, mostly in less than a tenth of a second: `*bandwidth` in bytes per
- * second of a rank that sends and receives at once, `*latency_s` of a small message. The same on
- * every rank. All ranks call it together, while no gradient is submitted. HIPRESS_INVALID for one
- * rank alone. */
+/** Measures the links between the ranks, mostly in less than a tenth of a second: `*bandwidth` in
+ * bytes per second of a rank that sends and receives at once, `*latency_s` of a small message. The
+ * same on every rank. All ranks call it together, while no gradient is submitted. HIPRESS_INVALID
+ * for one rank alone. */
 HIPRESS_API hipress_status hipress_measure_links(hipress_engine* engine, double* bandwidth,
                                                  double* latency_s);
 

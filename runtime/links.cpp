@@ -25,9 +25,8 @@ struct Burst {
 };
 constexpr Burst kSmall{64, 6};
 /// Bursts of longer and longer messages; the last one may be cut short by kMostElements.
-constexpr std::array<Burst, 3> kLonger = {{{std::int64_t{1} << 15, 4},
-                                           {std::int64_t{1} << 17, 4},
-                                           {std::int64_t{1} << 19, 4}}};
+constexpr std::array<Burst, 3> kLonger = {
+    {{std::int64_t{1} << 15, 4}, {std::int64_t{1} << 17, 4}, {std::int64_t{1} << 19, 4}}};
 /// Elements of an all-reduce. With more ranks, messages are shorter.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
 /// Time of an all-reduce, in seconds, from which longer messages are not tried: training waits

@@ -11,8 +11,8 @@ struct Links {
 };
 
 /// Measures the links by bursts of uncompressed all-reduces around a ring, mostly in less than a
-/// tenth of a second. Collective: all ranks call it together, between iterations, and get the same result. At
-/// least two ranks. `timeout_s`: time without progress after which the job ends. Throws
+/// tenth of a second. Collective: all ranks call it together, between iterations, and get the same
+/// result. At least two ranks. `timeout_s`: time without progress after which the job ends. Throws
 /// std::invalid_argument for one rank, transport::PeerError if a rank is lost.
 Links measure_links(transport::Endpoint& endpoint, double timeout_s);
 

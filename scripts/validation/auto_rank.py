@@ -27,7 +27,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=sorted(TASKS), required=True)
     parser.add_argument("--way", required=True, help="ddp, auto, or a plan")
-    parser.add_argument("--profile", help="of auto: what kernels cost")
+    parser.add_argument("--profile", help="of auto: costs of kernels")
+    parser.add_argument("--sharded", action="store_true", help="fully_shard() divides the model, and ddp is plain FSDP2")
     parser.add_argument("--changes", type=pathlib.Path, required=True, help="file that announces a change of the network")
     parser.add_argument("--at", type=int, nargs="*", default=[], help="steps before which the network changes")
     gloo_rank.add_options(parser)
@@ -59,12 +60,23 @@ def profile_before(rank: int, ranks: int) -> None:
     torch.distributed.barrier()
 
 
+def sharded(model: torch.nn.Module) -> torch.nn.Module:
+    """Divides each child of a model that has parameters, and each child of a list of modules, among the ranks."""
+    from torch.distributed.fsdp import fully_shard
+
+    parts = [part for child in model.children() for part in (child if isinstance(child, torch.nn.ModuleList) else [child])]
+    for part in parts:
+        if any(True for _ in part.parameters()):
+            fully_shard(part)
+    return fully_shard(model)
+
+
 def main() -> int:
     options = parse_arguments()
     rank, ranks = gloo_rank.join(options, options.way.replace("/", "-"), 120)
     torch.manual_seed(1)
     task = TASKS[options.model](argparse.Namespace(batch=0, optimizer=None, text=None))
-    model = DistributedDataParallel(task.make(), bucket_cap_mb=1)
+    model = sharded(task.make()) if options.sharded else DistributedDataParallel(task.make(), bucket_cap_mb=1)
     attached = None
     if options.way != "ddp":
         import hipress
@@ -72,7 +84,9 @@ def main() -> int:
         if options.way == "auto" and options.profile is None:
             profile_before(rank, ranks)
         only_auto = {"profile": options.profile} if options.way == "auto" else {}
-        attached = hipress.attach(model, options.way, network=INTERFACE, **only_auto)
+        if not options.sharded or options.way == "auto":
+            only_auto["network"] = INTERFACE
+        attached = hipress.attach(model, options.way, **only_auto)
     optimizer = task.optimizer(model.parameters())
     generator = torch.Generator().manual_seed(1000 + rank)
     seconds, losses, number = [], [], 0
@@ -88,7 +102,7 @@ def main() -> int:
         seconds.append(time.perf_counter() - began)
         losses.append(loss.item())
     if rank == 0:
-        print(json.dumps({"steps_s": seconds, "report": attached.report() if attached is not None else "",
+        print(json.dumps({"steps_s": seconds, "report": attached.report() if options.way == "auto" else "",
                           "loss": sum(losses[-20:]) / len(losses[-20:])}))
     torch.distributed.barrier()
     return 0
