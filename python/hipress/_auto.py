@@ -34,7 +34,7 @@ _Path = Union[str, "os.PathLike[str]"]
 _log = logging.getLogger("hipress")
 #: Name of the states' owner in messages.
 _OWNER = "hipress.attach(model)"
-#: Ranks compare the values of at most this many parameters; they may differ by this share of the largest value.
+#: Largest number of parameters of which ranks compare a value, and largest difference, as a share of rank 0's largest value.
 _MOST_COMPARED, _ROUNDED = 64, 1e-3
 #: Number of latest steps whose times are kept: more than a window has.
 _MOST_SEEN = 256
@@ -47,15 +47,15 @@ class _Beside(Capture):
         return None
 
     def waited(self, began: Any, ended: Any) -> None:
-        """Excludes a wait for the other ranks after the last backward, between two marks of the clock, from the time between
-        steps."""
+        """Excludes a wait for the other ranks, between two marks of the clock, from the time between the last backward and the next
+        step."""
         if self._started and self._passes:
             self._passes[-1].waits.append((began, ended))
 
 
 class _Card(NamedTuple):
     """Data that a rank tells the others: its machine, a unique name for its entries in the store, the reason why only plain DDP can
-    average (empty if a plan can), true if the rank measures kernels first, and values of its model."""
+    average (empty if a plan can), true if the rank measures kernels first, and the values of _content_of()."""
 
     machine: str
     token: str
@@ -218,7 +218,7 @@ class AutoHook(Hook):
         self._stop_capture()
 
     def _begin_step(self) -> None:
-        """Records the time of the previous step, and acts with the other ranks."""
+        """Records the time of the previous step, and performs the control's acts, which are due on all ranks."""
         now_s = time.perf_counter()
         step = self._step
         if self._mark_s is not None:
@@ -270,7 +270,7 @@ class AutoHook(Hook):
         self._store.set(f"passed {self._fetches}", json.dumps([self._model, rows, made.seconds, made.failure]))
 
     def _fetched(self) -> List[Any]:
-        """Returns the result that rank 0 has passed on."""
+        """Returns the list that rank 0's next _pass_on() has put, or will put, into the store."""
         self._fetches += 1
         fetched: List[Any] = json.loads(self._store.get(f"passed {self._fetches - 1}"))
         if fetched[3] and self._job.rank == 0:
@@ -527,7 +527,7 @@ class AutoHook(Hook):
                 _states.require_numbers(_OWNER, name, values, torch.empty(parameters[name].shape))
 
     def _go_on(self, state: Mapping[str, Any]) -> None:
-        """Opens the kept way of a state, with the state of its compression."""
+        """Opens the way that the job of a saved state had kept, and restores the state of its compression."""
         control, way = self._control, json.loads(state["way"])
         if control is None or not way:
             return
@@ -594,13 +594,13 @@ def _layout_of(ddp: DistributedDataParallel) -> str:
 
 
 def _content_of(ddp: DistributedDataParallel) -> List[float]:
-    """Returns the first value of each of the model's first parameters, which DDP keeps equal on all ranks."""
+    """Returns the first value of each of the first _MOST_COMPARED parameters. DDP keeps them equal on all ranks."""
     return [float(one.detach().reshape(-1)[0]) for one in list(_trained_by(ddp).values())[:_MOST_COMPARED]]
 
 
 def _require_same_content(job: Any, contents: List[List[float]]) -> None:
-    """Raises InvalidRequest, on all ranks, if a rank's values differ from rank 0's by more than rounding: it attaches another model
-    with the same layout."""
+    """Raises InvalidRequest, on all ranks, if a rank's values differ from rank 0's by more than rounding: that rank attaches
+    another model with the same layout."""
     for place, values in enumerate(contents):
         if not all(math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED * max(map(abs, contents[0])))
                    for one, other in zip(values, contents[0]) if math.isfinite(one) and math.isfinite(other)):
