@@ -7,9 +7,9 @@
 
 namespace hipress::bench {
 
-/// Does only the work that every discrete-event simulation of a task graph must do: a floor for the
-/// engine's time. Durations and resources are computed beforehand. A resource serves its tasks in
-/// the order of their arrival. A Send occupies only its sender.
+/// Does only the work that every discrete-event simulation of a task graph must do, to see how far
+/// the simulator's time is above that. Durations and resources are computed beforehand. A resource
+/// serves its tasks in the order of their arrival. A Send occupies only its sender.
 class BareLoop {
  public:
   /// A message takes `overhead` + bytes × `ps_per_byte`, in ps. Merges take no time.

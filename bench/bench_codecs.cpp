@@ -154,7 +154,7 @@ void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& o
   add("decode_add", [&] { work.decode(*codec, kernels::DecodeMode::kAdd); });
 }
 
-/// Compares generated encoders with hand-written ones for the same frame.
+/// Compares generated encoders with hand-written ones in the same frame (kernels/frames).
 void compare_with_handwritten(const kernels::AlgorithmRow& row, Workspace& work,
                               const Options& options, bench::Report& report) {
   const auto handwritten = bench::handwritten::make_codec(row.name);
@@ -236,7 +236,7 @@ struct TypedWorkspace {
 };
 
 /// Measures encode and decode of all lossless codecs and compressors, in GB/s of unencoded numbers,
-/// and their ratios of sizes.
+/// and the ratio of the encoded to the unencoded size.
 void compare_lossless(const Workspace& work, const Options& options, bench::Report& report) {
   const auto codec = kernels::make_codec("lossless");
   std::vector<std::string> skipped;

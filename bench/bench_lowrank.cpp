@@ -35,8 +35,8 @@ Numbers drawn(std::int64_t rows, std::int64_t columns) {
   return numbers;
 }
 
-/// Throws if our result differs from Eigen's by more than rounding of sums of `terms` products to
-/// fp32 explains.
+/// Throws if our result differs from Eigen's by more than the fp32 rounding of sums of `terms`
+/// products.
 template <class Ours, class Theirs>
 void require_equal(const std::string& what, const Ours& ours, const Theirs& theirs, double terms) {
   const double error = (ours - theirs).norm() / theirs.norm();

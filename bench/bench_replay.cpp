@@ -43,7 +43,7 @@ struct Choices {
   int rounds = 3;
 };
 
-/// Allowed overhead per task, besides kernels and bytes.
+/// Allowed time per task beyond its kernels and transfers.
 constexpr double kAllowed_us = 20;
 constexpr int kRanks = 4;
 

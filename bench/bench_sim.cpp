@@ -125,8 +125,8 @@ class Benchmark {
                  kBytesPerTask});
   }
 
-  /// Simulates BERT-large over a folded ring of 1024 nodes. Gradients of at least 2^20 elements
-  /// have K = N; all others form one bulk group. Reports the process's peak memory.
+  /// Simulates BERT-large in a ring of 1024 nodes, folded to one node. Gradients of at least 2^20
+  /// elements have K = N; all others form one bulk group. Reports the process's peak memory.
   void run_bert_large() {
     constexpr std::uint32_t kManyNodes = 1024;
     constexpr std::int64_t kLarge = 1 << 20;

@@ -9,7 +9,6 @@
 
 namespace hipress::bench {
 
-/// Options of the measurements of a device.
 struct DeviceRowOptions {
   /// Sizes of the coded gradients. Larger sizes are limited by memory bandwidth alone, but need
   /// more memory.

@@ -3,9 +3,9 @@
 
     bench/keep.py RESULT.json... [--output FOLDER]
 
-RESULT.json is a file that a benchmark or a validation wrote with --json. A series of numbers becomes its count, median and 10th and
-90th percentile, a curve of losses its last value. The first lines begin with # and have the machine, the date and the summary of
-all cases. The exit status is 2 if a file is not such a result.
+RESULT.json is a file that a benchmark or a validation wrote with --json. A series of numbers becomes four columns: its count,
+median, and 10th and 90th percentile. A curve of losses becomes its last value. The first lines begin with # and have the machine,
+the date and the summary of all cases. The exit status is 2 if a file is not such a result.
 """
 
 import argparse

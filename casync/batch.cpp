@@ -33,7 +33,8 @@ std::int64_t slice_bytes(const Task& task) {
 }
 
 std::vector<std::uint32_t> depths(const GraphBuilder& builder) {
-  // Goes through edges by target: all predecessors of a task have lower ids.
+  // Visits edges in the order of their targets. Predecessors have lower ids, so a task's depth is
+  // final before an edge from it is visited.
   std::vector<Edge> by_target(builder.edges().begin(), builder.edges().end());
   std::sort(by_target.begin(), by_target.end(),
             [](const Edge& a, const Edge& b) { return a.second < b.second; });

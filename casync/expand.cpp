@@ -22,8 +22,9 @@ std::vector<ForwardStep> whole_forward(const models::Model& model) {
   return {{0, from_seconds(models::before_backward_s(model))}};
 }
 
-/// One part of Forward per gradient, in the reverse order of backward. The last part includes
-/// further micro-steps. Lengths are differences of rounded times, so their sum is exact.
+/// One part of Forward per gradient, in the reverse order of backward. The last part includes all
+/// further passes before the last backward, if a step has several micro-steps. Lengths are
+/// differences of rounded times, so their sum is exact.
 std::vector<ForwardStep> forward_by_gradient(const models::Model& model) {
   std::vector<std::uint32_t> order = backward_order(model);
   if (order.empty()) return whole_forward(model);
@@ -211,7 +212,8 @@ class Expansion {
     }
   }
 
-  /// Adds a Forward task for each awaited gradient. It includes the computation up to the next one.
+  /// Adds a Forward task for each gradient that this step awaits (all, if the GPUs of a node
+  /// average in every step). It includes the computation up to the next such gradient.
   void add_forward(std::uint32_t step, std::uint32_t node) {
     TaskId last = kNoIndex;
     for (const ForwardStep& part : forward_) {
@@ -222,8 +224,9 @@ class Expansion {
     }
   }
 
-  /// Adds a Backward task for each gradient whose synchronisation begins. It includes the
-  /// computation since the last one.
+  /// Adds a Backward task for each gradient whose synchronisation begins in this step (all, if the
+  /// GPUs of a node average in every step). It includes the computation since the previous such
+  /// task.
   void add_backward(std::uint32_t step, std::uint32_t node,
                     const std::vector<std::uint32_t>& order) {
     Picoseconds reached{0};
@@ -464,7 +467,8 @@ class Expansion {
     return ready;
   }
 
-  /// Chains a library's collectives: all ranks run them one by one, in the order of backward.
+  /// Chains a library's AllReduces on each node. All nodes run them one by one in the same order,
+  /// that of collective_order().
   void order_collectives(TaskId first) {
     std::vector<std::vector<TaskId>> of_unit(layout_.units.size());
     for (TaskId id = first; id < builder_.size(); ++id) {
@@ -481,7 +485,7 @@ class Expansion {
     }
   }
 
-  /// Per node, the last tasks that write a unit's mean, and the Sends.
+  /// Per node, the last tasks that write a unit's mean, and all Sends of the unit.
   struct Ends {
     std::vector<std::vector<TaskId>> values, sends;
   };

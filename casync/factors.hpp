@@ -16,8 +16,8 @@ inline constexpr std::int64_t kFactorAlignment = 4;
 /// A factor of a gradient or of a bulk group: its length on the wire, and the sums in Factor, which
 /// determine the time of its stage.
 struct FactorSums {
-  std::int64_t end = 0;  ///< length in values of the members' aligned parts, without zeros for
-                         ///< slices of equal length
+  std::int64_t end = 0;  ///< end of the last member's part in values, before the padding that makes
+                         ///< slices equally long
   std::int64_t values = 0;
   std::int64_t elements = 0;
   std::int64_t element_ranks = 0;

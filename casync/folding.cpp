@@ -28,7 +28,8 @@ std::string describe(const Layout& layout, std::uint32_t unit) {
                                : "gradient " + io::quote(layout.units[unit].name);
 }
 
-/// Number of tasks. A layer has two passes, and gathers and a reduction, each between Joins.
+/// Number of tasks of a micro-step whose shards travel in messages. On every node, a layer has two
+/// passes, and each of its gathers and its reduction has two Joins and the topology's tasks.
 double tasks_in_messages(const Layout& layout, double nodes) {
   double tasks = nodes * 2 * static_cast<double>(layout.order.size());
   for (const Unit& unit : layout.units) {
@@ -122,7 +123,7 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
     const bool mean = unit.topology->operation == Operation::kMean;
     tasks += (mean ? nodes : 1) + nodes;  // LocalReduce and LocalBroadcast
   }
-  if (plan.gpus_per_node > 1 && !layout.timetable.is_uniform()) {  // computation in every step
+  if (plan.gpus_per_node > 1 && !layout.timetable.is_uniform()) {  // Forwards, Backwards per step
     tasks += 2 * nodes * static_cast<double>(model.gradients.size()) * layout.timetable.steps;
   }
   return tasks;

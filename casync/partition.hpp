@@ -77,8 +77,8 @@ class PartitionTasks {
   /// Makes every node keep the messages of all nodes, its own included, for decode_gathered(). Call
   /// it before anything is encoded.
   void gather_messages();
-  /// Decodes the messages of all nodes, and overwrites the slice with their sum, after the tasks
-  /// that write the messages on this node.
+  /// Decodes the messages of all nodes, and overwrites the slice with their sum. Waits for
+  /// `messages`, the tasks that write them on this node.
   TaskId decode_gathered(std::uint32_t node, std::span<const TaskId> messages);
 
  private:

@@ -15,8 +15,8 @@ namespace hipress::casync {
 struct Synchronisation {
   std::uint32_t part = 0;
   std::uint32_t step = 0;  ///< step whose backward pass starts each gradient's synchronisation
-  /// step whose forward pass needs the result: later than `step`, by at most a period;
-  /// Timetable::steps and above are steps of the next period
+  /// Step whose forward pass needs the result: later than `step`, by at most a period. Values from
+  /// Timetable::steps on are steps of the next period.
   std::uint32_t awaited = 0;
 };
 
@@ -54,7 +54,7 @@ struct Sharding {
 struct Timetable {
   std::uint32_t steps = 1;             ///< steps per period
   std::vector<std::uint32_t> part_of;  ///< per gradient: its part
-  /// One per part, in the order of steps.
+  /// One synchronisation per part, in the order of Synchronisation::step.
   std::vector<Synchronisation> synchronisations;
   /// If set, each part's parameters are gathered before use and its gradients are reduce-scattered,
   /// instead of averaged on every node. The period is then one step.
@@ -73,7 +73,8 @@ struct ScheduleParameter {
   std::int64_t least = 0, most = 0;              ///< range of a number
   std::int64_t value = 0;                        ///< default; for words, an index
   std::span<const std::string_view> words = {};  ///< accepted words; empty: a number
-  bool or_number = false;    ///< numbers are accepted, too, if not below the number of words
+  bool or_number = false;    ///< accepts numbers, too, from the number of words on: smaller values
+                             ///< are the words' indices
   bool always_said = false;  ///< Schedule::text() includes it even if it is the default
 };
 

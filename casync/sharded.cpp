@@ -272,7 +272,8 @@ class ShardedExpansion {
   }
 
   void add_forward() {
-    // Parts that stay whole are in use until the backward passes of the previous micro-step end.
+    // Parts that stay whole are in use until the backward passes of the previous micro-step end, so
+    // their gathers wait for these.
     const Ids behind = sharding_.stays_whole() ? computed_ : none_;
     for (const Layer& layer : layers_) {
       const Ids whole = gather(layer, all_, true, behind);

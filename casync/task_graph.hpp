@@ -59,7 +59,8 @@ struct Factor {
 };
 
 /// Division of the nodes into groups that run collectives. Every node is in one group of `nodes`
-/// nodes, `stride` apart. The first node of a group is i · nodes · stride + j (j < stride).
+/// nodes, `stride` apart. The groups begin at nodes i · nodes · stride + j, with i = 0, 1, … and
+/// 0 <= j < stride.
 struct Group {
   std::uint32_t nodes = 1;
   std::uint32_t stride = 1;

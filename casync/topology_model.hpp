@@ -32,9 +32,9 @@ struct Wire {
   double latency = 0;
   double burst = 0;  ///< load that a port lets through at once
 
-  /// One message through a port.
+  /// Time of one message through a port, less the burst.
   double hop(const SliceCosts& slice) const;
-  /// N-1 messages through a port, one after the other.
+  /// Time of N-1 messages through a port, one after the other, less the burst.
   double fan(const SliceCosts& slice) const;
 };
 
@@ -51,8 +51,8 @@ struct Work {
 /// Lower bounds of a unit's load on ports (each egress and each ingress) and codec streams.
 struct Loads {
   Work port, codec;
-  std::uint32_t servers = 0;  ///< number of partitions; nodes g, g+1, … mod N serve one each. 0:
-                              ///< the whole load is in `all`
+  std::uint32_t servers = 0;  ///< number of partitions; nodes g, g+1, … mod N serve one each (g:
+                              ///< the unit's index). 0: the whole load is in `all`
 };
 
 /// The terms of the lower bound. All but `loads` require at least two nodes.

@@ -35,7 +35,7 @@ double local_s(const Cluster& cluster, std::int64_t bytes) {
   if (const std::uint32_t machines = machines_per_node(cluster); machines > 1) {
     const LinkCosts& link = cluster.site->link;
     const double steps = machines - 1.0;
-    // Every machine sends and receives at the same time.
+    // Every machine sends and receives at the same time, so bandwidth_both_ways counts.
     seconds += steps * (link.overhead_s + link.latency_s) +
                steps / machines * static_cast<double>(bytes) / link.bandwidth_both_ways;
   }
@@ -51,7 +51,8 @@ bool share_a_host(const Cluster& cluster) {
 LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place) {
   LinkCosts link = cluster.link;
   const SlowLink& slow = cluster.slow_links[place];
-  // Options and axes of sweeps may replace the link of hosts that the file gives.
+  // An option or an axis of a sweep may have made the hosts' link slower than the slow link that
+  // the file gives: then the hosts' link limits.
   link.bandwidth = std::min(link.bandwidth, slow.bandwidth);
   link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, link.bandwidth);
   if (slow.latency_s) {

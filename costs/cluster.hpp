@@ -57,7 +57,8 @@ struct GpuLinkCosts {
 struct SlowLink {
   std::uint32_t a = 0, b = 0;  ///< hosts or sites; a < b
   double bandwidth = 0;        ///< bytes per second, at most Cluster::link's
-  /// Time on the wire. Unset: that of Cluster::link, below which it cannot be between hosts.
+  /// Latency. Unset: that of Cluster::link. Between hosts, a latency below that one is raised to
+  /// it.
   std::optional<double> latency_s = {};
   bool operator==(const SlowLink&) const = default;
 };
@@ -191,7 +192,8 @@ LinkCosts path_costs(const Cluster& cluster, Path path);
 /// Number of nodes on the first host.
 std::uint32_t nodes_per_host(const Cluster& cluster);
 
-/// Number of nodes per core on the first host, at least 1; 1 if cores are not shared.
+/// Number of ranks (nodes of the cluster) per core of the first host, but at least 1. Also 1 if
+/// cores are not a shared resource, or no hosts are given.
 double ranks_per_core(const Cluster& cluster);
 
 /// True if nodes fill hosts in order, n per host: 0 … n−1 on host 0, n … 2n−1 on host 1, and so on.
@@ -221,7 +223,8 @@ GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uin
 /// hosts or racks divide the groups in different ways. Empty if they are alike.
 std::string unlike_groups(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride);
 
-/// Costs of the slowest step of a ring through all nodes in order.
+/// Costs of a step of a ring through all nodes in order: those of the step between the nodes that
+/// are farthest apart, with the lowest bandwidth of all steps.
 LinkCosts ring_costs(const Cluster& cluster);
 
 /// Cluster of `nodes` nodes with the profile's link, placed as when it was measured: all on one

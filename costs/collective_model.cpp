@@ -44,17 +44,19 @@ constexpr double kTreeShare = 0.8;
 constexpr ByGeneration kSwitchShare = {0, 0, 0.675, 0.58};
 constexpr ByGeneration kSwitchFill_us = {0, 0, 5, 9};
 constexpr double kSwitchLaunch_us = 29;
-/// Maximum bandwidth of LL within a host, and between two hosts by their processors.
+/// Maximum bandwidth of protocol LL within a host, and between hosts with Intel's and with other
+/// processors.
 constexpr ByGeneration kLowLatency = {20, 40, 75, 100};
 constexpr double kLowLatencyIntel = 39, kLowLatencyOther = 30;
 /// Share of the rate that LL128 reaches within a host, and between hosts.
 constexpr ByGeneration kWordsInHost = {0.75, 0.77, 0.92, 0.8};
 constexpr double kWordsBetween = 0.9;
 /// Time until the pipeline of protocol Simple between hosts is full: a constant and a number of
-/// latencies; and the same for a chunk with NVLS, which adapts the size of chunks.
+/// latencies. With NVLS trees, which adapt the size of chunks, the same for one chunk.
 constexpr double kFill_us = 160, kFillLatencies = 12;
 constexpr double kChunk_us = 5.5, kChunkLatencies = 2;
-/// Fill time of a chunk, for LL128 in trees, and for LL, whose buffers limit the fill time.
+/// Time of a chunk that fills the pipeline: for LL128 in trees, and for LL, whose small buffers
+/// limit the fill time to kMostFlags_us.
 constexpr double kWordsChunk_us = 6;
 constexpr double kFlagsChunk_us = 24, kMostFlags_us = 30;
 /// Rate of NVLS trees inside a host, relative to NVLS.
@@ -84,7 +86,7 @@ struct Setting {
     if (!spans_hosts()) return 0;
     return operation == Operation::kBroadcast ? hosts() - 1 : steps() * (hosts() - 1) / (n() - 1);
   }
-  /// Levels of a tree over the hosts.
+  /// Number of levels of a binary tree over the hosts, without the root's.
   double levels() const { return std::bit_width(ranks.hosts - 1); }
   /// Number of times that a host sends each byte in a double binary tree over the hosts. Every host
   /// is a leaf of one tree, and an inner node with up to two children in the other.
@@ -115,8 +117,8 @@ struct Tuning {
 constexpr ByProtocol kTreeBase = {6.8, 14, 8.4}, kRingBase = {6.6, 14, 8.4};
 constexpr Tuning kTreeTuning = {{0.6, 1.25, 4}, {1, 1.9, 4}, {5, 8.5, 14}};
 constexpr Tuning kRingTuning = {{0.6, 1.9, 3.4}, {1, 2.5, 5.7}, {2.7, 4, 14}};
-/// Maximum bandwidth of LL by number of hosts (1, 2, more): within a host per generation, between
-/// hosts per processor (Intel, AMD).
+/// Maximum bandwidth of LL. Columns: 1, 2 or more hosts. Rows: on one host, the generation; on
+/// several, the processor (row 0: Intel, row 1: AMD).
 constexpr double kMostLL[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
 constexpr ByGeneration kRingWords = {20, 20, 36.7, 40};  ///< per channel
 constexpr double kTreeWords[4][3] = {

@@ -14,8 +14,8 @@ namespace hipress::costs {
 ///  - `planned_s` is the estimate of NCCL's own tuning model, by which it chooses (formulas and
 ///    constants: src/graph/tuning.cc of NCCL 2.27 and 2.19).
 ///  - `seconds` = launch + steps · latency + bytes / rate + fill. The rate is that of the slower of
-///    NVLink and the cards that the GPUs of a host share, with one ring per rail. The fill is that
-///    of the pipeline between hosts. docs/collectives.md has the constants.
+///    NVLink and the cards that the GPUs of a host share, with one ring per rail. The fill is the
+///    time until the pipeline between hosts is full. docs/collectives.md has the constants.
 /// Throws std::invalid_argument if hosts have different numbers of GPUs or more than the machine,
 /// or if a machine without a network has several hosts.
 std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, Operation operation,

@@ -30,7 +30,7 @@ Number number(std::string_view text, std::string_view column, Number least) {
   return value;
 }
 
-/// Table's names of Gloo's algorithms: its own choice, and the prefix of a forced one.
+/// Values of the column `algorithm` for Gloo: its own choice, and the prefix of a forced algorithm.
 constexpr std::string_view kGloo = "gloo", kOfGloo = "gloo_";
 
 class Reader {

@@ -50,7 +50,8 @@ std::optional<MachineHosts> machine_hosts(const std::string& path);
 /// Total number of GPUs; unset if the file gives neither hosts nor GPUs.
 std::optional<std::uint32_t> nodes_of(const MachineHosts& hosts);
 
-/// Reads the other keys of such a file into `cluster`: name, racks, overlap, compute speeds.
+/// Reads the other keys of a file that names a machine into `cluster`: name, racks, overlap,
+/// compute speeds.
 void read_fabric(const std::string& path, const Profile& profile, Cluster& cluster);
 
 /// Description of a host, such as "8 GPUs on one NVSwitch, a card of 400Gbit/s each".

@@ -49,7 +49,8 @@ std::vector<unsigned> subsets() {
 /// all 31 subsets of the five terms, that have no negative coefficient.
 Eigen::VectorXd non_negative_least_squares(const Eigen::MatrixXd& matrix,
                                            const Eigen::VectorXd& target) {
-  // Smaller improvements are rounding errors: relative ones, and absolute ones for a perfect fit.
+  // Smaller improvements of the loss are rounding errors: below kBetter relatively, or, if the fit
+  // is perfect, below kPerfect absolutely.
   constexpr double kBetter = 1e-6, kPerfect = 1e-20;
   Eigen::VectorXd best = Eigen::VectorXd::Zero(kTerms);
   double best_loss = target.squaredNorm();

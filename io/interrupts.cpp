@@ -112,7 +112,7 @@ void abandon_work() {
     if (const char* path = place.exchange(nullptr)) ::unlink(path);
   }
   if (!any_groups()) return;
-  // SIGTERM lets compilers remove their temporary files; then all are killed.
+  // SIGTERM lets compilers remove their temporary files. Then all child groups are killed.
   constexpr int kGraceMs = 50;
   kill_groups(SIGTERM);
   kill_groups(SIGCONT);
@@ -153,7 +153,7 @@ void DoomedFile::keep() {
 DoomedFile::~DoomedFile() {
   if (!kept_) ::unlink(path_->c_str());
   withdraw();
-  // A handler that has taken the name may still read it, so it is leaked. The process is ending.
+  // A handler that has taken the name may still read it, so it is leaked: the process is ending.
   if (name_in_use_) (void)path_.release();
 }
 

@@ -21,8 +21,8 @@ void handle_interrupts();
 /// handle_interrupts().
 void abandon_work();
 
-/// Ends the process as the interrupting signal would have done, if interrupted work has no result.
-/// Requires InterruptScope::interrupted().
+/// Ends the process as the interrupting signal would have done: for interrupted work without a
+/// result. Requires InterruptScope::interrupted().
 [[noreturn]] void end_interrupted();
 
 /// Scope in which the first interrupt asks work to stop with its best result. Scopes cannot be

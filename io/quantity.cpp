@@ -13,8 +13,8 @@
 namespace hipress::io {
 namespace {
 
-/// A unit of `times / over` base units. Both are exact doubles, so "5us" is the double next to
-/// 5e-6.
+/// A unit of `times / over` base units. Both are exact doubles, so "5us" becomes the double nearest
+/// to 5e-6.
 struct Unit {
   std::string_view name;
   double times = 1;

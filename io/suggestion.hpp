@@ -8,9 +8,9 @@ namespace hipress::io {
 
 /// The known word with the smallest edit distance from `word`; the first one on ties. An edit
 /// inserts, deletes or replaces a letter, or swaps two neighbours. Upper and lower case are equal,
-/// as are hyphens and underscores. A known word that begins with `word` has distance 0.5; one with
-/// a part after a hyphen that does, 0.75. Empty if the distance exceeds both 2 and half of `word`'s
-/// length, or if `word` has more than 200 bytes.
+/// as are hyphens and underscores. If `word` has two letters or more, a known word that begins with
+/// it has distance 0.5, and one that has it after a hyphen 0.75. Empty if the distance exceeds both
+/// 2 and half of `word`'s length, if no letter is kept, or if `word` has more than 200 bytes.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
 
 /// Suffix for an error message: `; did you mean 'bandwidth'?`. Empty if no known word is near.

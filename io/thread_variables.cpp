@@ -9,8 +9,8 @@
 namespace hipress::io {
 namespace {
 
-/// The first access to it allocates all thread-local variables of the library. It is volatile, so
-/// the compiler keeps the otherwise unused store and the call.
+/// Variable whose first access allocates all thread-local variables of the library. It is volatile,
+/// so the compiler keeps the otherwise unused store and the call.
 thread_local const void* volatile exceptions = nullptr;
 
 }  // namespace

@@ -192,7 +192,7 @@ void require_end_marker(std::string_view text, const std::string& file) {
                    "again, or leave out the line of %YAML");
 }
 
-/// Refuses a file whose last line may be truncated: it has no end, and could go on as YAML.
+/// Refuses a file whose last line may be truncated: it has no line end, and YAML could go on in it.
 void require_line_end(const std::string& text, const std::string& file) {
   if (text.ends_with('\n') || text.ends_with('\r') || has_end_marker(text)) return;
   for (const char* more : {" x", "''"}) {

@@ -34,11 +34,11 @@ CommonClock::CommonClock(transport::Endpoint& endpoint, MachineClock machine)
 }
 
 nanoseconds CommonClock::estimate_offset() {
-  // In every round, the ranks gather the times at which each of them called the gather, and then
-  // the times at which that ended for each. Rank 0 calls late in even rounds, the other ranks in
-  // odd ones, so that the gather ends when the late time has crossed the network. As seen by the
-  // two clocks, the fastest crossing contains the offset with a negative sign in one direction, and
-  // with a positive sign in the other.
+  // In every round, the ranks gather the times at which they call gather() (`sent`) and at which
+  // the call ends (`ended`). Rank 0 calls late in even rounds, the other ranks in odd ones, so the
+  // call ends when the late message has crossed the network. Arrival by one clock minus departure
+  // by the other is the crossing's duration, minus the offset from rank 0 or plus the offset to
+  // rank 0. The fastest crossings are taken to be equally long in both directions.
   constexpr int kRounds = 16;
   constexpr auto kLate = std::chrono::milliseconds(3);
   const auto rank = static_cast<std::size_t>(endpoint_.rank());
@@ -61,8 +61,8 @@ nanoseconds CommonClock::estimate_offset() {
 }
 
 Clock::time_point CommonClock::agree_on_start() {
-  // The last rank to call may return later than all others, by the duration of the exchange. Be
-  // generous: this wait is not measured.
+  // A rank may return from the gather later than the others, by the duration of the exchange. The
+  // margin is generous, since the wait is not measured.
   constexpr nanoseconds kMinMargin = std::chrono::milliseconds(10);
   struct Offer {
     nanoseconds now, margin;

@@ -36,9 +36,9 @@ auto as_rank(int rank, const Work& work) {
   }
 }
 
-/// Calls work(0) … work(count−1), each on its own thread, and returns what they threw. Calls none
-/// unless all threads can be started. Otherwise it throws Exhausted naming the first that cannot,
-/// by `noun` and number, such as "rank 2".
+/// Calls work(0) … work(count−1), each on its own thread, and returns what they threw. If a thread
+/// cannot be started, calls `work` for none of them, and throws Exhausted naming that thread by
+/// `noun` and number, such as "rank 2".
 std::vector<std::exception_ptr> run_together(std::string_view noun, int count,
                                              const std::function<void(int)>& work);
 

@@ -12,7 +12,7 @@
 namespace hipress::job {
 namespace {
 
-/// Time between two signs of life.
+/// Time between two rounds of signs of life.
 constexpr std::chrono::milliseconds kLook{20};
 /// First byte of a message, before the text or the error's message.
 constexpr char kMade = 'm', kInvalid = 'i', kFailed = 'f';

@@ -16,9 +16,9 @@ namespace hipress::job {
 
 /// Returns the text that rank 0 makes, on every rank. Collective. The ranks exchange signs of life
 /// meanwhile, so that `make` may take longer than the job's timeout. `make` runs on a thread of its
-/// own, and should end early if its flag is set: a rank is lost, or `interrupted` is set. If it
-/// throws, every rank throws an io::InputError (for one, or for std::invalid_argument) or an
-/// io::RunError with its message. Throws transport::PeerError if a rank is lost.
+/// own, and should end early if `ended` is set: because a rank is lost, or `interrupted` is set. If
+/// `make` throws, every rank throws an error with its message: io::InputError if `make` threw that
+/// or std::invalid_argument, else io::RunError. Throws transport::PeerError if a rank is lost.
 std::string made_by_first(transport::Endpoint& endpoint,
                           const std::function<std::string(io::InterruptFlag ended)>& make,
                           io::InterruptFlag interrupted = {});

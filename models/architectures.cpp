@@ -365,7 +365,8 @@ Model transformer_xl(const Sizes& sizes) {
     all.linear(name + ".dec_attn.qkv_net", 3 * width, width, false, 2);  // and its memory
     all.tensor(name + ".dec_attn.r_net.weight", {width, width});         // for distances, once
     all.linear(name + ".dec_attn.o_net", width, width, false);
-    // Scores of contents and of distances, and values, each over the sequence and its memory.
+    // Three products over the sequence and its memory: scores of contents, scores of distances, and
+    // the weighted sum of values.
     for (int part = 0; part < 3; ++part) all.attention(width, false);
     all.values(kScoreAccesses * sizes.heads * 2 * sizes.positions);
     all.norm(name + ".dec_attn.layer_norm", width);

@@ -341,8 +341,9 @@ void read_threads(const io::YamlNode& root, Model& model) {
   }
 }
 
-/// Adds the overhead of DistributedDataParallel and its hook, on one thread. `backward` delays each
-/// gradient by the share of the bytes up to that gradient. `after` comes before the optimizer.
+/// Adds the overhead of DistributedDataParallel and its hook, which run on one thread. A gradient
+/// is delayed by `backward` times the share of the bytes that are ready by then. `after` is spent
+/// between backward and the optimizer.
 void add_own_time(const io::YamlNode& hook, Model& model) {
   hook.expect_keys({"backward", "after"});
   const double before_s = hook.at("backward").duration(kLongestTime_s);

@@ -17,7 +17,7 @@ struct Traced {
   double communication_s = 0;          ///< the GPU communicates
   double exposed_communication_s = 0;  ///< gradient communication outside computation
   double idle_s = 0;                   ///< the GPU does nothing
-  /// Exposed communication without gradients of the model, not included above.
+  /// Exposed communication that carries no gradients; not part of exposed_communication_s.
   double other_communication_s = 0;
 };
 

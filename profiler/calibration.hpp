@@ -26,8 +26,8 @@ struct CodedSlice {
 };
 
 /// Calibration of a codec, without messages between nodes. Each of the first `coding` nodes encodes
-/// all slices, then decodes all messages, then decodes and adds all messages. With enough slices
-/// the data is no longer cached, as in a synchronisation.
+/// all slices, then decodes all messages, then decodes and adds all messages. With enough slices, a
+/// slice is no longer cached when it is used again, as in a synchronisation.
 Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
                               const std::vector<CodedSlice>& slices, std::uint32_t coding);
 

@@ -36,14 +36,14 @@ std::vector<std::int64_t> codec_sizes(Effort effort) {
   return all;
 }
 
-/// True for sizes at which encodes that also divide are measured: they take longer than a launch,
-/// and there is memory for the states of a second encoder.
+/// True for sizes at which encodes that also divide are measured: large enough that an encode takes
+/// longer than the fixed cost of a task, small enough for the states of a second encoder.
 bool divides(std::int64_t elements) {
   return elements >= std::int64_t{1} << 16 && elements <= std::int64_t{1} << 22;
 }
 
-/// Slices of each iteration. An iteration mixes all sizes, so a temporary slowdown of the machine
-/// affects all of them. Sizes above kLargestOfMany have iterations of their own, to save memory.
+/// Slices by mixture. An iteration codes one mixture: all sizes up to kLargestOfMany, so a
+/// temporary slowdown of the machine affects all of them, or, to save memory, one larger size.
 /// Together the slices exceed any cache, so a message is no longer cached when it is decoded.
 std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   constexpr std::int64_t kLargestOfMany = std::int64_t{1} << 24;
@@ -59,7 +59,6 @@ std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   return all;
 }
 
-/// Durations of all tasks of a kind in all iterations.
 std::vector<double> durations(const casync::TaskGraph& graph,
                               const std::vector<traces::Timeline>& timelines, Kind kind) {
   std::vector<double> seconds;
@@ -132,7 +131,7 @@ std::vector<costs::Sample> samples_of(const Series& series, double factor = 1) {
   return all;
 }
 
-/// Factor by which dividing lengthens encodes: the median over sizes, at least 1.
+/// Factor by which an encode takes longer if it also divides: the median over sizes, at least 1.
 double factor_of_quotients(const CodecSeries& series) {
   std::map<std::int64_t, double> plain_s;
   for (const costs::Sample& sample : samples_of(series.encode)) plain_s[sample.x] = sample.mean_s;

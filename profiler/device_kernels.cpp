@@ -35,13 +35,14 @@ std::vector<std::int64_t> kernel_sizes(Effort effort) {
   return all;
 }
 
-/// Number of slices that together exceed the last-level cache of any GPU; at most 256.
+/// Number of slices that are coded in turn, so that they are not cached: 1 to 256, with about 2^26
+/// elements (quick: 2^24) in total.
 int slices_of(std::int64_t elements, Effort effort) {
   const std::int64_t cold = effort == Effort::kQuick ? 1 << 24 : 1 << 26;
   return static_cast<int>(std::clamp<std::int64_t>(cold / elements, 1, 256));
 }
 
-/// Slice sizes that fit into a device's memory, and the largest total of bytes for one size.
+/// Slice sizes that fit into a device's memory, and the most bytes that slices of one size take.
 struct Room {
   std::vector<std::int64_t> sizes;
   std::int64_t bytes = 0;
@@ -86,7 +87,7 @@ costs::Sample sample(Device& device, const Options& options, std::int64_t x,
 
 double measure_copy(const Options& options) {
   const auto device = options.device(own_rank(options));
-  // Far more than the last-level cache, which has at most 126 MB on present GPUs.
+  // At least twice the last-level cache (at most 126 MB on present GPUs), if that much is free.
   const std::int64_t most = std::int64_t{1} << (options.effort == Effort::kQuick ? 28 : 30);
   const std::int64_t bytes = std::min(most, device->memory().free / 4);
   std::byte* const from = device->allocate(bytes);
@@ -97,7 +98,7 @@ double measure_copy(const Options& options) {
   return 2 * static_cast<double>(bytes) / copies.median_s;
 }
 
-/// Points whose slices fit into all devices' memory. Raises `most_bytes` to the largest one's size.
+/// Points whose slices fit into all devices' memory. Raises `most_bytes` to their largest size.
 std::vector<StagePoint> fitting(Device& device, const CodecOfRank& codec_of, const StageRule& rule,
                                 const Options& options, std::int64_t& most_bytes) {
   std::vector<StagePoint> points;

@@ -53,7 +53,7 @@ void fill(costs::OverlapMatrix& matrix, const std::vector<std::size_t>& missing,
   for (const costs::ClassOverlapKey& key : costs::kClassOverlapKeys) {
     double sum = 0;
     for (const costs::ClassOverlap& row : matrix.classes) sum += row.*key.factor;
-    // The sum includes a factor of 1 for each missing class.
+    // The factor of each missing class is still 1; the sum includes it.
     mean.*key.factor = (sum - static_cast<double>(missing.size())) / measured;
   }
   for (const std::size_t i : missing) {
@@ -106,7 +106,7 @@ costs::OverlapFactors overlap_over_nccl(const Options& options, transport::Endpo
 
 PairFactors overlap_factors(const PairTimes& times) {
   const auto within = [](double factor) { return std::clamp(factor, 1.0, costs::kMaxOverlap); };
-  // While both ran, the work that ends last did a part of it that takes alone − (end − together).
+  // A work that ends after `together_s` did its last end_s − together_s alone, at full speed.
   const auto slowed = [&](double together_s, double alone_s, double end_s) {
     const double done_s = alone_s - (end_s - together_s);
     return within(done_s * costs::kMaxOverlap > together_s ? together_s / done_s
@@ -216,7 +216,8 @@ PairSamples OverlapBench::measure_pair(const Repeated& first, const Repeated& se
   return samples;
 }
 
-/// Measures the factors of a class with matrices of two sizes, weighted by their durations.
+/// Measures the factors of a class with matrices of two sizes (one if `rows` is small). A factor is
+/// the sum of the times beside the other work, divided by the sum of the times alone.
 costs::ClassOverlap OverlapBench::measure_class(models::ComputeClass what) {
   std::array<std::vector<costs::BesideSample>, costs::kClassOverlapKeys.size()> samples;
   constexpr std::int64_t kTile = 64;

@@ -38,8 +38,8 @@ struct PairFactors {
   double second = 1;
 };
 
-/// Factors between 1 and costs::kMaxOverlap. The work that ends first was slowed all the time. The
-/// other one was slowed until then, and did the rest alone.
+/// Computes factors between 1 and costs::kMaxOverlap. The work that ends first was slowed all the
+/// time. The other work was slowed until then, and did the rest alone.
 PairFactors overlap_factors(const PairTimes& times);
 
 /// Work that a device repeats.
@@ -62,9 +62,9 @@ struct Transfers {
   /// Enqueues a transfer on the outbound stream: sends the first `bytes` bytes of `memory`, and
   /// receives the same number behind them.
   std::function<void(std::byte* memory, std::int64_t bytes)> exchange;
-  /// As in DeviceTimer::Lane, for waits for transfers.
+  /// Functions as in DeviceTimer::Lane, for lanes with transfers.
   std::function<void()> poll = {}, give_up = {};
-  /// Minimum of a number over all ranks, which must exchange equally often and equally many bytes.
+  /// Minimum of a number over all ranks. By it, they agree on the number and size of exchanges.
   std::function<std::int64_t(std::int64_t)> least = [](std::int64_t own) { return own; };
 };
 
@@ -77,8 +77,8 @@ struct PairSamples {
   double second_alone_s = 0, second_beside_s = 0;
 };
 
-/// Measures overlap on one rank's device: a codec, transfers and computation run at the same time,
-/// each on a stream of its own.
+/// Measures overlap on one rank's device: works of two kinds (codec, transfers, computation) run at
+/// the same time, each on a stream of its own.
 class OverlapBench {
  public:
   /// `options` and the objects that `transfers` refers to must outlive the bench.

@@ -28,7 +28,8 @@ std::array<MixRow, 3> mixes() {
            {"memory", {0.1, 0, 0.5, 0.2, 0.2}}}};
 }
 
-/// Classes of kernels in the order in which they run: next is the class furthest behind its share.
+/// Order in which kernels run: the next is of the class that is furthest behind its share of
+/// `counts`.
 std::vector<models::ComputeClass> in_turn(const std::array<int, models::kComputeClasses>& counts) {
   const int all = std::accumulate(counts.begin(), counts.end(), 0);
   std::array<int, models::kComputeClasses> done{};
@@ -137,8 +138,8 @@ class StepBench {
   /// Maximum number of kernels per class: a stream accepts about 1000 launches without blocking.
   static constexpr double kMostKernels = 180;
 
-  /// Enqueues a kernel. GEMM and attention, of n³ operations, get half the rows so that more of
-  /// them fit.
+  /// Enqueues a kernel. GEMM and attention take n³ operations for n rows. They get half the rows,
+  /// so that a step has more of these kernels.
   void compute(models::ComputeClass what) {
     using enum models::ComputeClass;
     constexpr std::int64_t kTile = 64;

@@ -165,7 +165,7 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
   constexpr int kLeast = 8;
   Runs with, without;
   double spent_s = 0;
-  // Alternates between the two, as a machine's speed varies.
+  // Alternates between `sent` and `kept`, since a machine's speed varies.
   for (int i = 0; i < options.exchanges && (i < kLeast || spent_s < enough_core_s(options)); ++i) {
     with.push_back(core_seconds(sent, kOfARun));
     without.push_back(core_seconds(kept, kOfARun));
@@ -274,9 +274,9 @@ bool long_tasks_give_way(const Options& options) {
   return std::ranges::all_of(possible, [](int on_rank) { return on_rank != 0; });
 }
 
-/// Measures the core time of transfers on links that limit them, with a CoreMeter. The base's core
-/// times hold where only cores limit transfers; here messages are further apart, and threads wake
-/// up for fewer at a time.
+/// Measures the core time of transfers on links that limit them, with a CoreMeter. Core times from
+/// loopback, where cores limit transfers, do not hold here: messages are further apart, and threads
+/// wake up for fewer of them at a time.
 void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
                          costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
@@ -284,8 +284,8 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
     Metered metered(options, hosts, CoreMeter::Leaves::kAfterATurn);
     link.core_s_per_byte = measure_byte_cores(options, std::ref(metered), sizes, kPacedCoreSeries,
                                               profile, variations);
-    // With at least one rank per core, codecs keep all cores busy. Counting threads would measure
-    // the same, but add context switches.
+    // With at least one rank per core, codecs keep all cores busy, so core time is duration times
+    // cores. A CoreMeter would measure the same, but add context switches.
     const double cores = profile.cores * hosts.count();
     link.core_s_per_message =
         options.nodes >= cores && !options.device
@@ -304,7 +304,7 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
 
 /// Measures bandwidth and burst of each direction while both are busy, as in a synchronisation,
 /// where acknowledgements of one direction use bandwidth of the other. Raises the bandwidth of a
-/// single direction to at least this: a lower value means that its measurement was disturbed.
+/// single direction to at least this bandwidth: if it is lower, its measurement was disturbed.
 void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& sizes, double hop_s,
                        costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
@@ -321,7 +321,7 @@ void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& 
   if (burst > 0) link.burst_bytes = std::min(link.burst_bytes, burst);
 }
 
-/// Samples as they would be on ports without credit for a burst, as in successive gathers.
+/// Samples without a burst's credit, as in successive gathers: their times are `saved_s` longer.
 std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples, double saved_s) {
   for (costs::Sample& sample : samples) {
     for (double* const time : {&sample.median_s, &sample.p10_s, &sample.p90_s}) *time += saved_s;
@@ -357,8 +357,8 @@ std::vector<std::int64_t> collective_sizes(const Sizes& large) {
   return sizes;
 }
 
-/// Sizes for gathers and exchanges: collective_sizes(), and one more in each gap of a factor of 4,
-/// since above some size gloo's collectives take twice as long per byte.
+/// Sizes for collectives of shards: collective_sizes(), and one more between sizes a factor of 4
+/// apart, since gloo's collectives take twice as long per byte above some size.
 std::vector<std::int64_t> shard_sizes(const Sizes& large) {
   std::vector<std::int64_t> sizes;
   for (const std::int64_t elements : collective_sizes(large)) {
@@ -419,7 +419,8 @@ void measure_links(const Options& options, const Hosts& hosts, const Progress& p
   }
   const double saved_s = static_cast<double>(link.burst_bytes) / link.bandwidth;
   measure_both_ways(options, hosts, sizes, hop_s, profile, variations);
-  // Messages within a burst do not occupy the ports.
+  // A small message's hop takes latency_s and the time for which it keeps its port busy. Within a
+  // burst it occupies no port, and the core time of one end counts instead.
   const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
   link.latency_s = std::max(0.0, hop_s - busy_s);
   measure_gathers(options, progress, sizes, saved_s, profile, variations);

@@ -188,7 +188,7 @@ void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& pro
   }
 }
 
-/// Probes of the profile, each from when its part was measured; for kept parts the base's.
+/// Probes of the profile: those of `now` for parts that were measured, the base's for kept parts.
 costs::Probes probes_of(const Options& options, const costs::Probes& now) {
   if (options.base == nullptr) return now;
   costs::Probes probes = options.base->probes;

@@ -7,7 +7,7 @@
 /// Rates of a profile's curves at one size, for display.
 namespace hipress::profiler {
 
-/// Slice size of rates, in elements, at which codecs spend most of their time.
+/// Slice size, in elements, for which rates are shown. Codecs spend most of their time near it.
 inline constexpr std::int64_t kRateElements = std::int64_t{1} << 22;
 /// Rates of stages are for a square matrix of kRateElements elements, with this rank.
 inline constexpr std::int64_t kRateRows = std::int64_t{1} << 11;

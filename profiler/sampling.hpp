@@ -13,9 +13,9 @@
 
 namespace hipress::profiler {
 
-/// Series that give the CPU time of transfers; kept if only links are measured anew.
+/// Series that gives the CPU time of transfers; kept if only links are measured anew.
 inline constexpr const char* kCoreSeries = "link.all_to_all";
-/// Prefix of the series that replace it if links limit transfers.
+/// Prefix of the series that replace kCoreSeries if links limit transfers.
 inline constexpr const char* kPacedCoreSeries = "link.cores";
 
 /// Median, 10th and 90th percentile of the times for one x. Requires at least one time.
@@ -23,10 +23,9 @@ costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
 /// Statistics of times from passes that are seconds or minutes apart. The median is the mean of the
 /// passes' medians, so every state of the machine counts. Percentiles are over all times.
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes);
-/// Statistics of times from several iterations. They include a mean, because a prediction sums up
-/// many such times: the median of the iterations' means, which slow iterations do not affect. Times
-/// are capped at twice the median, since few samples cannot estimate rare events (Interruptions
-/// does).
+/// Statistics of times from several iterations, with a mean, because a prediction sums up many such
+/// times. It is the median of the iterations' means, so slow iterations do not affect it. Times are
+/// capped at twice the median, since few samples cannot estimate rare events (Interruptions does).
 costs::Sample summarise_iterations(std::int64_t x,
                                    const std::vector<std::vector<double>>& iterations);
 
@@ -62,7 +61,6 @@ double bandwidth_of(const std::string& what, const std::vector<costs::Sample>& s
 /// Number of nodes for a calibration that needs `least`: in a job of processes, all of its nodes.
 std::uint32_t job_nodes(const Options& options, std::uint32_t least);
 
-/// Number of iterations of a calibration.
 struct Repetitions {
   int warmups;
   int iterations;

@@ -75,8 +75,8 @@ class Arena {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-/// Times threads that code at the same time. All start each iteration together, and run equally
-/// many.
+/// Times threads that code at the same time. They start each iteration together, and all run the
+/// same number of iterations.
 class TimedThreads {
  public:
   TimedThreads(const kernels::Codec& codec, const StagePoint& point, const StageRule& rule,
@@ -124,7 +124,7 @@ class TimedThreads {
       StageTimes mine(point_.works.size());
       std::uint64_t step = 0;
       code(slices, step++, mine);
-      mine.assign(point_.works.size(), {});  // drops the first step, with new pages and states
+      mine.assign(point_.works.size(), {});  // drops the first step: its memory and states were new
       for (;;) {
         together_.arrive_and_wait();
         if (over_) break;
@@ -140,7 +140,7 @@ class TimedThreads {
     }
   }
 
-  /// Runs a step: each work on all slices before the next one, whose inputs are then not cached.
+  /// Runs a step: work after work on all slices, so that a work's inputs are no longer cached.
   void code(const StagedSlices& slices, std::uint64_t step, StageTimes& times) const {
     for (int slice = 0; slice < slices.count(); ++slice)
       std::memcpy(slices.values(slice), gradient_.data(), gradient_.size() * sizeof(float));

@@ -94,7 +94,7 @@ std::function<double()> steady_clock();
 struct StageSeries {
   std::vector<StagePoint> points;
   std::vector<StageTimes> times;  ///< per point, over all passes
-  std::vector<double> passes_s;   ///< per pass, the sum of its medians
+  std::vector<double> passes_s;   ///< per pass: sum of the median times of all works and points
 };
 
 /// Adds a pass, on the first `coding` ranks at once. All processes of a job get the same times.

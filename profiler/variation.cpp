@@ -51,7 +51,7 @@ costs::Spread Variations::spread(const Options& options) const {
   costs::Spread base;
   if (options.base != nullptr) base = costs::spread_of(*options.base);
   const bool new_links = options.base == nullptr || options.anew == Part::kLinks;
-  // Passes and runs measure different work; the larger of their variations counts.
+  // `passes` are of codecs, `runs` of the core time of transfers; the larger variation counts.
   const double host = std::max({passes.deviation(), runs.deviation(), base.host});
   const double measured_model = on_loopback(options) ? kModelOnLoopback : kModel;
   const double model = new_links ? measured_model : base.model;

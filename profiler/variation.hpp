@@ -7,8 +7,8 @@
 
 namespace hipress::profiler {
 
-/// Variation of times that would be equal on a machine of constant speed, from the logarithms of
-/// their ratios to their group's median. A group has the times of one thing.
+/// Variation of times that would be equal on a machine of constant speed. Computed from the
+/// logarithms of time / (median of its group). A group has the times of the same work.
 class Variation {
  public:
   /// Adds a group of times in seconds; a single time is ignored.
@@ -29,7 +29,7 @@ struct Variations {
   Variation iterations;  ///< iterations within a run
 
   /// Spread of the measured profile; for parts that were not measured anew, that of the base. Each
-  /// value is at least 0.5 to 3 %, since few measurements can agree by chance.
+  /// value has a minimum, of 0.5 to 3 %, since few measurements can agree by chance.
   costs::Spread spread(const Options& options) const;
 };
 

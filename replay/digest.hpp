@@ -37,8 +37,8 @@ class Digest {
 
   static std::uint64_t step(std::uint64_t state, std::uint64_t word) {
     const std::uint64_t product = (state ^ word) * 0x9e3779b97f4a7c15ULL;
-    return product << 32 | product >> 32;  // swapped, so that high bits, which depend on all
-                                           // others, meet the next word's low bits
+    return product << 32 | product >> 32;  // swaps the halves: the product's high bits, which
+                                           // depend on all bits, then meet the next word's low bits
   }
 
   void absorb(const float* stripe) {

@@ -9,8 +9,8 @@
 #include "costs/profile.hpp"
 #include "costs/spread.hpp"
 
-/// Detects machines whose speed varies, such as virtual ones. Probes run before and after a
-/// measurement, and when a profile is measured.
+/// Detects changes of a machine's speed, as on virtual machines. Probes, which are short fixed
+/// pieces of work, run before and after a measurement, and when a profile is measured.
 namespace hipress::replay {
 
 /// Ratio of a machine's speed now to its speed then, per probe; unset if not probed both times.

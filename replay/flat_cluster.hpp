@@ -22,9 +22,9 @@ struct Comparable {
 };
 
 /// Reduces a cluster to the part that a replay reproduces, in which each rank is one node. Sites,
-/// GPUs within nodes and slow links are left out. Links within hosts and racks remain if the
-/// cluster's nodes lie on hosts as the ranks do on machines. Otherwise each node has a link of its
-/// own, on hosts as in `flat`, the profile's own cluster of the same number of nodes.
+/// GPUs within nodes and slow links are left out. Links within hosts, and racks, remain if two
+/// nodes share a host exactly when their ranks share a machine. Otherwise each node has a link of
+/// its own, and hosts are those of `flat`, the profile's own cluster of the same number of nodes.
 Comparable comparable(const costs::Cluster& cluster, const costs::Cluster& flat,
                       const RankPlaces& ranks);
 

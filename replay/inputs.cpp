@@ -21,7 +21,7 @@ std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 16);
 }
 
-/// Key of a block of 2^32 elements, whose number is `high`. 32 bits identify elements within it.
+/// Key of block number `high`. A block has 2^32 elements, so 32 bits identify each of them.
 std::uint64_t block_key(const InputKey& key, std::uint64_t high) {
   std::uint64_t mixed = mix64(key.seed + 0x9e3779b97f4a7c15ULL);
   mixed = mix64(mixed + key.iteration);
@@ -29,8 +29,8 @@ std::uint64_t block_key(const InputKey& key, std::uint64_t high) {
   return mix64(mixed + high);
 }
 
-/// Fills `values` with hashes of their places. It is inlined into functions for different
-/// instruction sets. Every step is exact, so all of them give the same values.
+/// Fills `values` with hashes of their indices, which begin at `first`. Inlined into functions for
+/// different instruction sets; every step is exact, so all give the same values.
 [[gnu::always_inline]] inline void fill_places(std::uint32_t first, std::uint32_t offset,
                                                std::uint32_t mask, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -49,7 +49,7 @@ __attribute__((target("avx2"))) void fill_places_avx2(std::uint32_t first, std::
 #endif
 
 void fill_block(std::uint64_t key, std::uint32_t first, std::span<float> values) {
-  // Without the mask, all gradients would hold the same sequence, shifted by their offsets.
+  // Without `mask`, all gradients would hold one sequence, each from a place that `offset` gives.
   const auto offset = static_cast<std::uint32_t>(key);
   const auto mask = static_cast<std::uint32_t>(key >> 32);
 #if defined(__x86_64__)

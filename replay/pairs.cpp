@@ -12,8 +12,8 @@ constexpr std::array kT = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36};
 static_assert(kT.size() == kMostPairs - 1);
 /// Least standard deviation of the logarithms of speedups, as no measurement is better.
 constexpr double kLeastSpread = 0.003;
-constexpr double kWorth = 0.005;
-/// Slowdown above which the plan is far slower.
+constexpr double kWorth = 0.005;  // logarithm of the least speedup that is worth a plan
+/// Slowdown above which a plan is rejected, even after one pair.
 constexpr double kHopeless = 1.3;
 
 }  // namespace

@@ -19,10 +19,10 @@ struct Speedups {
 /// Largest number of pairs of blocks, after which an open verdict is kNotFaster.
 inline constexpr std::size_t kMostPairs = 8;
 
-/// Judges the speedups of the pairs so far. A plan is faster if the interval of the mean lies above
-/// 1, and the mean above the least gain that is worth a plan, 0.5 %. It is not faster if the
-/// interval ends below that, if the plan is far slower, be it in one pair, or if it is undecided
-/// after kMostPairs. Speedups must be positive.
+/// Judges the speedups of the pairs so far, which must be positive. A plan is faster if the whole
+/// interval of the mean is above 1, and the mean above 1.005, a gain worth a plan. It is not faster
+/// if the whole interval is below 1.005, if the mean is below 1/1.3 (one pair suffices), or if the
+/// verdict is still open after kMostPairs.
 Speedups judge(std::span<const double> speedups);
 
 }  // namespace hipress::replay

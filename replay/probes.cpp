@@ -51,7 +51,7 @@ std::vector<double> time_together(int threads, int repetitions,
       work = make_work();
       work();
     } catch (...) {
-      warm.count_down();  // the others wait for this one
+      warm.count_down();  // otherwise the other threads would wait for this one
       throw;
     }
     warm.arrive_and_wait();

@@ -13,7 +13,7 @@ struct ProbeOptions {
   bool kernels = true;  ///< copies and codec; set to false if a GPU encodes
   /// Transport between two threads of this process; empty: not probed.
   std::string transport{transport::kDefaultTransport};
-  /// Time for which a rank waits for the other; short, as a rank that lacks memory never comes.
+  /// Time for which either rank waits for the other; short, as one that lacks memory never comes.
   double timeout_s = 5;
 };
 

@@ -63,8 +63,8 @@ class Reference {
            const std::function<void(const Block&)>& visit) {
     run(index, partitions_[index].slice, iteration, visit);
   }
-  /// Runs a stretch of the partition likewise. Unless the partition is elementwise, `stretch` must
-  /// be the whole partition.
+  /// Runs only a stretch of the partition. Unless the partition is elementwise, `stretch` must be
+  /// the whole partition.
   void run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
            const std::function<void(const Block&)>& visit);
 

@@ -55,7 +55,7 @@ class Estimate {
     for (const casync::Unit& unit : layout_.units) {
       if (!unit.members.empty()) room_.gradients += ranks_ * kFloatBytes * unit.elements;
     }
-    // Twice: as values on the wire, and as the codec's own.
+    // Each factor exists twice: as the values that are sent, and as the codec's own.
     for (const std::uint32_t factor : factors()) {
       room_.messages += 2 * ranks_ * kFloatBytes * layout_.units[factor].elements;
     }
@@ -90,9 +90,9 @@ class Estimate {
     }
   }
 
-  /// Adds the memory of the reference. Its states of all nodes are divided among the ranks. A rank
-  /// that checks a coded partition holds its values on all nodes at once; in the worst case, the
-  /// ranks check the largest partitions.
+  /// Adds the memory of the reference. Each rank has its share of all nodes' encoder states and, of
+  /// a coded partition that it checks, the values of all nodes: in the worst case, of the largest
+  /// ones.
   void add_reference() {
     room_.states += encoded_states_ * ranks_ / graph_.nodes;
     std::vector<std::int64_t> coded;

@@ -17,7 +17,7 @@ using casync::TaskId;
 
 using Times = RecordedRun::Times;
 
-/// Places computation as one stream: a task starts when the one before it ends.
+/// Places a node's computation as one stream: a task starts when the previous one ends.
 void place_computation(const casync::TaskGraph& graph, traces::Timeline& timeline,
                        Picoseconds forward) {
   std::vector<Picoseconds> reached(graph.nodes, Picoseconds{0});
@@ -56,8 +56,7 @@ void start_sends_one_after_the_other(const casync::TaskGraph& graph, traces::Tim
   }
 }
 
-/// Makes each all-reduce start when the last rank has come, as in the simulator. Until then, all
-/// wait.
+/// Makes each all-reduce start when its last rank has issued it, as in the simulator.
 void start_collectives_together(const casync::TaskGraph& graph, traces::Timeline& timeline) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Picoseconds> last;
   for (const bool known : {false, true}) {

@@ -88,10 +88,10 @@ bool holds(std::optional<models::Dtype> dtype, std::span<const float> values) {
 /// |got - mean| <= relative·Σ|x|/N + absolute.
 ///
 /// Each of the N - 1 additions rounds once. The division by N, in fp32, before or after them,
-/// rounds once, too. The relative error is (1 + u)^N - 1. If fp16 or bf16 values travel, each
-/// quotient is rounded to that type first, and additions round to it: (1 + u)·(1 + h)^N - 1. A
-/// subnormal quotient is off by up to half a unit in the last place, and N of them by N times as
-/// much. Additions of subnormal numbers are exact.
+/// rounds once, too. With fp32's unit u, the relative error is (1 + u)^N - 1. If fp16 or bf16
+/// values travel, each quotient is rounded to that type first, and additions round to it: with its
+/// unit h, (1 + u)·(1 + h)^N - 1. A subnormal quotient is off by up to half a unit in the last
+/// place, and N of them by N times as much. Additions of subnormal numbers are exact.
 ///
 /// A partial sum may overflow if Σ|x| (fp16, bf16: Σ|x|/N), with its rounding, exceeds the type's
 /// range. Then, and if an input is infinite, any result is accepted.

@@ -31,9 +31,9 @@ struct Stretch {
 /// Further checks depend on the operation:
 /// - Mean of raw gradients, or of a library's sums in half precision: it differs from the mean in
 ///   double precision by at most the error bound of a sum in any order.
-/// - Broadcast: all receivers have the same bits, unless nodes on the way encode again. Values that
-///   were sent raw or losslessly have the root's bits; values that were cast differ from the root's
-///   by rounding only. The root ends with the receivers' bits or with its own.
+/// - Broadcast: all receivers have the same bits. Values that were sent raw or losslessly have the
+///   root's bits; values that were cast differ from the root's by rounding only. The root ends with
+///   the receivers' bits or with its own.
 /// - Reduce-scatter: it is checked as a mean, but only on the nodes that own the shard.
 /// - Gather: all nodes have the same bits, as close to the owner's as a broadcast's to the root's.
 ///
@@ -85,11 +85,10 @@ class Verifier {
   std::uint32_t shards_of(const Reference::Partition& partition) const;
   /// True if a reduced partition belongs to the node's shard.
   bool owns(const Reference::Partition& partition, std::uint32_t node) const;
-  /// True if a node may end with bits of its own. In a compressed broadcast, this is the root,
-  /// which keeps its own values, and every node if nodes on the way encode again. In a
-  /// reduce-scatter, it is every node that does not own the shard.
+  /// True if a node may end with bits of its own: the root of a compressed broadcast, which may
+  /// keep its values, and in a reduce-scatter every node that does not own the shard.
   bool may_differ(const Reference::Partition& partition, std::uint32_t node) const;
-  /// True if check_promise() applies: the values themselves can be checked.
+  /// True if check_promise() applies, which compares the result with the inputs.
   bool has_promise(const Reference::Partition& partition) const;
   void check_promise(const Reference::Partition& partition, std::uint64_t iteration,
                      const Reference::Block& block);
@@ -125,8 +124,8 @@ class Verifier {
 };
 
 /// Stretches of the partitions, in order. Elementwise partitions are cut into stretches of 2^20
-/// elements, so that all ranks share the work on a large one. A gradient that a library sums is one
-/// partition, for example.
+/// elements, so that all ranks share the work on a large one, such as a gradient that a library
+/// sums.
 std::vector<Stretch> cut(std::span<const Reference::Partition> partitions);
 
 /// Returns a rank per stretch: assigns the largest first, and each to the least loaded rank.

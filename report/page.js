@@ -57,7 +57,7 @@ function interval(middle, low, high) {
   return made;
 }
 
-/** Round numbers between `from` and `to`, about `count` of them. */
+/** About `count` round numbers between `from` and `to`, for the ticks of an axis. */
 function ticks(from, to, count) {
   const rough = (to - from) / Math.max(1, count);
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
@@ -237,7 +237,7 @@ const LINES = [{stroke: 'var(--this)', 'stroke-width': 3}, {stroke: 'var(--text)
                {stroke: 'var(--Encode)', 'stroke-width': 1.8, 'stroke-dasharray': '2 3'},
                {stroke: 'var(--AllReduce)', 'stroke-width': 1.8, 'stroke-dasharray': '9 3 2 3'}];
 
-/** Draws DDP's losses over each plan's time, which depends on the plan's step time and on its number of steps. */
+/** Draws DDP's losses as a curve per plan, over the plan's time. Its step time and its number of steps stretch the curve. */
 function drawLosses(loss, paces, width) {
   const high = 290, left = 52, right = 14, top = 12, foot = 44 + 18 * paces.length;
   const steps = loss[loss.length - 1].step, most = Math.max(...paces.map(pace => pace.to_loss_s));
@@ -265,7 +265,7 @@ function drawLosses(loss, paces, width) {
   return made;
 }
 
-/** Draws errors of gradients as a map. Darker cells lose more. */
+/** Draws the errors of gradients as a heat map: a darker cell is a larger error. */
 function drawErrors({plans, gradients: names, errors}, width) {
   const label = Math.min(230, width * .4), each = (width - label) / plans.length, row = 20, top = 130;
   const cut = text => text.length * 6.6 > label - 8 ? '…' + text.slice(-Math.floor((label - 16) / 6.6)) : text;

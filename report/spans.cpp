@@ -147,7 +147,7 @@ NodeTimeline node_timeline(const TaskGraph& graph, const traces::Timeline& timel
   NodeTimeline made = {.node = node};
   std::vector<Placed> spans =
       merged(Collector(graph, timeline, critical_path, node).collect(), made.gap, false);
-  // The gap grows from half a pixel of a wide window to the whole iteration.
+  // The gap starts at half a pixel of a wide window, and doubles until it covers the timeline.
   constexpr int kFirstShare = 4096;
   const Picoseconds all = traces::makespan(timeline);
   for (const bool joins_units : {false, true}) {

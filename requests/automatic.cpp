@@ -24,7 +24,6 @@
 namespace hipress::requests {
 namespace {
 
-/// Budget of the search, in seconds.
 constexpr double kSearchBudget_s = 1;
 
 /// Machine and network of a rank. Ranks of one boot share cores; if they are also in one network
@@ -49,8 +48,8 @@ std::vector<RankPlace> gather_places(transport::Endpoint& endpoint) {
   return all;
 }
 
-/// Number of ranks on each machine, if consecutive ranks lie on machines of equal size; else 1.
-/// Unknown machines are different ones.
+/// Number of ranks on each machine, if all machines have equally many, with consecutive numbers.
+/// Otherwise, or if a rank's machine is unknown, 1.
 std::uint32_t ranks_per_machine(const std::vector<RankPlace>& places) {
   std::set<std::string> boots;
   for (const RankPlace& place : places) boots.insert(place.boot);
@@ -62,8 +61,8 @@ std::uint32_t ranks_per_machine(const std::vector<RankPlace>& places) {
   return static_cast<std::uint32_t>(each);
 }
 
-/// Machines to plan for: the measured links, unless all messages stay within the machine that was
-/// profiled, whose links cost cores.
+/// Machines to plan for, with the measured links. But if all messages stay within one machine, as
+/// those of the profile did (`shared_host`), with the profile's links, which cost cores.
 costs::MachineOptions machines_of(const std::string& profile, const std::vector<RankPlace>& places,
                                   const runtime::Links& links) {
   costs::MachineOptions machines;
@@ -80,7 +79,7 @@ costs::MachineOptions machines_of(const std::string& profile, const std::vector<
   return machines;
 }
 
-/// A plan of the comparison with its response.
+/// Converts a plan of the comparison. `response` gives its time's interval; nullopt: none.
 AutomaticPlan plan_of(const planner::PreparedRequest& prepared, const planner::TimedPlan& timed,
                       const std::optional<sim::Response>& response, const costs::Spread& spread,
                       const std::string& name) {
@@ -127,7 +126,7 @@ void take(const planner::PreparedRequest& prepared, const planner::Advice& advic
   if (!best) return;
   choice.planned = plan_of(prepared, best->plan, best->response, times.spread, best->name);
   choice.gain = choice.plain.iteration_s / choice.planned->iteration_s;
-  // An unknown interval contains 1.
+  // Without intervals of both plans, the speedup's is extended to 1: the plan is not worth taking.
   choice.gain_p10 = std::min(choice.gain, 1.0);
   choice.gain_p90 = std::max(choice.gain, 1.0);
   if (!best->response || !plain.response) return;

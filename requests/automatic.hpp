@@ -24,7 +24,7 @@
 ///   const plans::ResolvedPlan plan = resolve(choice.taken(), request, ranks);
 namespace hipress::requests {
 
-/// A job that plans itself. It is the same on all ranks.
+/// Request of a job that plans itself, the same on all ranks.
 struct AutomaticRequest {
   std::shared_ptr<const models::Model> model;
   std::string profile = {};                 ///< empty: cached_profile() of rank 0's machine
@@ -50,7 +50,7 @@ struct AutomaticChoice {
   std::string machines;  ///< machines that the plans are for, in one line
   double planning_s = 0;
   AutomaticPlan plain = {};  ///< the fastest without compression
-  /// The fastest with compression; none if no algorithm has costs here.
+  /// The fastest with compression; none if the profile has costs of no algorithm.
   std::optional<AutomaticPlan> planned = {};
   /// Predicted speedup of `planned` over `plain`, with its 10–90 % interval. 1 without `planned`.
   double gain = 1, gain_p10 = 1, gain_p90 = 1;

@@ -9,10 +9,10 @@
 #include "requests/hooks.hpp"
 #include "requests/plan_request.hpp"
 
-/// The request "plan" with `required_bandwidth`: computes the bandwidth that a job needs.
+/// The request "plan" with `required_bandwidth`: bandwidths for given shares of computation.
 namespace hipress::requests {
 
-/// Table for one schedule and algorithm, with one row per utilisation.
+/// Table for one schedule and algorithm, with one row per requested share of computation.
 struct BandwidthTable {
   std::string schedule;  ///< as given; for members of a set, Schedule::text()
   std::string algorithm, topology;

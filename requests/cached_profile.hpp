@@ -8,15 +8,15 @@
 /// Profiles of this machine's kernels, which jobs that plan themselves measure once.
 namespace hipress::requests {
 
-/// Largest number of ranks whose links within the machine such a profile has.
+/// Largest number of ranks between which such a profile has measured links within the machine.
 inline constexpr std::uint32_t kMostCachedRanks = 4;
 
-/// Path, in the cache folder, of the profile of these algorithms (a list separated by commas) on
-/// this machine, and of its internal links between `ranks` ranks, or kMostCachedRanks. Throws
-/// io::InputError without a cache folder.
+/// Path in the cache folder of this machine's profile: costs of `algorithms` (separated by commas),
+/// and of links within the machine between `ranks` ranks (2 to kMostCachedRanks). Throws
+/// io::InputError if there is no cache folder.
 std::string cached_profile_path(const std::string& algorithms, std::uint32_t ranks);
 
-/// Returns that path. If there is no such file, measures first, in 15 seconds or more, with a note.
+/// Returns that path. If the file is missing, measures it first (15 seconds or more), with a note.
 std::string cached_profile(const std::string& algorithms, std::uint32_t ranks, const Hooks& hooks);
 
 }  // namespace hipress::requests

@@ -55,7 +55,7 @@ Request planner_request(const PlanRequest& request) {
   made.transfer_order_given = request.is_given("transfer_order");
   made.analysis.report = !request.report.empty();
   made.schedule = schedule_of_given(made);
-  // GPUs of hosts have no parameter servers. BEST lets a library's all-reduce carry raw gradients.
+  // A machine's GPUs have no parameter servers (PS). BEST includes a library's all-reduce.
   const bool chooses = made.search.empty() || find_search(made.search).optimises;
   const bool open = !made.topology_given && made.analysis.plan.empty();
   if (made.machines.names_machine() && open && chooses) made.topology = "BEST";
@@ -202,7 +202,7 @@ class Candidates {
     }
   }
 
-  /// Replaces a plan that averages uncompressed gradients by the frameworks' default.
+  /// Replaces an uncompressed plan that averages in every step by the frameworks' default (DDP).
   static void run_by_library(Advice& advice) {
     if (kind_of(advice.found.plan.schedule) != JobKind::kAveraging) return;
     for (const Baseline& one : advice.comparison.baselines) {
@@ -222,7 +222,7 @@ class Candidates {
   double share_ = 1;
   bool compares_ = false;
   std::vector<Candidate> found_;
-  /// Warnings of all candidates, each once: all candidates cause the same ones.
+  /// Warnings so far: candidates cause the same ones, and each is given only once.
   std::shared_ptr<std::vector<std::string>> warnings_ =
       std::make_shared<std::vector<std::string>>();
 };

@@ -11,7 +11,7 @@ namespace hipress::requests {
 /// planner::complete(). Throws io::InputError if no candidate is possible.
 std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks& hooks);
 
-/// Prepares the request's problem. Schedules can then be read, since they depend on the model.
+/// Prepares the request's problem, with the model that asked_schedules() needs.
 std::unique_ptr<planner::PreparedRequest> prepare(const PlanRequest& request, const Hooks& hooks);
 
 /// Throws InputError for invalid values, and for fields that need another field that is not given.

@@ -56,7 +56,7 @@ void double_rate(Link& link) {
   if constexpr (requires { link.bandwidth_both_ways; }) link.bandwidth_both_ways *= 2;
 }
 
-/// Keys that links between nodes and links within hosts have.
+/// Keys of both kinds of links: between hosts (`link`) and within hosts (`host_link`).
 constexpr Key<costs::LinkCosts> kLinkKeys[] = {
     {"bandwidth", double_rate},
     {"rate", double_rate},
@@ -213,7 +213,7 @@ auto unless_refused(const Attempt& attempt) -> std::optional<decltype(attempt())
   }
 }
 
-/// True for plans that a search makes for the machines. Searching again would take too long here.
+/// True for plans that a search makes for the machines. Repeating it would take too long here.
 bool is_made(const std::string& plan) {
   const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
   const auto row = std::ranges::find(rows, plan, &planner::NamedPlanRow::name);

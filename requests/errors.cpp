@@ -161,7 +161,6 @@ void read_remedy(std::string_view message, Place& place) {
   }
 }
 
-/// All properties of an error.
 struct Failure {
   std::string kind, message;
   Place place = {};

@@ -119,7 +119,6 @@ T value_of(const Field& field, const io::Document& value) {
   }
 }
 
-/// Value that a field takes if it is given without one.
 io::Document bare_value(const Field& field) {
   const bool text = std::holds_alternative<std::string*>(field.to);
   return text ? io::Document(*field.bare) : io::Document(std::stoll(*field.bare));

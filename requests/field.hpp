@@ -38,8 +38,8 @@ struct NumberBounds {
 using GivenFields = std::set<std::string, std::less<>>;
 
 /// A case in which a field is refused or has no effect. Returns the reason, or an empty text if the
-/// case does not hold. An empty function never holds. It is called when the request has been read,
-/// and perhaps again when more is known.
+/// case does not hold. Called when the request has been read, and perhaps again when more is known.
+/// An empty function never holds.
 using Case = std::function<std::string()>;
 
 /// Makes a case that holds if `holds()` returns true.
@@ -90,7 +90,7 @@ struct Field {
     (idle_cases.push_back(std::move(why)), ...);
     return *this;
   }
-  /// Records the field as given, unless the value is "false".
+  /// Records the field as given. A flag that is off ("false") does not count as given.
   void note(const std::string& value) const;
   bool is_given() const { return given != nullptr && given->contains(name); }
   /// Resets the variable to an empty value of its type.

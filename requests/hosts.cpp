@@ -28,8 +28,8 @@ namespace {
 
 /// Smallest HostsRow::added at which more hosts pay.
 constexpr double kPays = 0.5;
-constexpr double kWorthSaying = 1.02;
-constexpr std::size_t kMostSaid = 3;  // changes in the sentence
+constexpr double kWorthSaying = 1.02;  // least speedup of a change that the sentence names
+constexpr std::size_t kMostSaid = 3;   // most changes that the sentence names
 
 /// PyTorch's plans for a schedule: in the model's types, and in bf16 with reductions in fp32.
 struct ScheduleRow {
@@ -44,7 +44,7 @@ constexpr ScheduleRow kSchedules[] = {
 std::string today_of(const PlanRequest& request, std::uint32_t hosts) {
   if (!request.today.empty()) return request.today;
   std::string schedule = request.schedules.empty() ? "ddp" : request.schedules.front();
-  // On one host, a host's shards are the shards of all GPUs.
+  // hsdp shards over the GPUs of a host, which on one host are all GPUs, as with fsdp.
   if (schedule == "hsdp" && hosts == 1) schedule = "fsdp";
   const auto* const row = std::ranges::find(kSchedules, schedule, &ScheduleRow::schedule);
   if (row == std::end(kSchedules)) {

@@ -16,7 +16,7 @@ struct HostsRow {
   std::uint32_t hosts = 1, gpus = 1;
   double iteration_s = 0, compute_s = 0;
   double units_per_s = 0;  ///< throughput of all GPUs, in HostsAnswer::unit
-  /// Throughput per host added since the previous row, relative to the throughput per host in the
+  /// Throughput that each host adds beyond the previous row, relative to a host's throughput in the
   /// first row; 1 in the first row.
   double added = 1;
   double efficiency = 1;      ///< throughput per host, relative to that in the first row
@@ -28,7 +28,7 @@ struct HostsRow {
   double exposed_s() const { return iteration_s - compute_s; }
 };
 
-/// A change of the job on the largest number of hosts, with the factor by which it is faster.
+/// A change of the job on the largest number of hosts, with the job's speedup by it.
 struct HostsChange {
   std::string what;
   double speedup = 1;

@@ -100,8 +100,9 @@ Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>
   return made;
 }
 
-/// Quantity of the break-even: the requested one. For a report without one, bandwidth, if plans for
-/// other bandwidths can be searched. Empty: no break-even.
+/// Quantity whose break-even is computed; empty: none. If a report is requested without one, it is
+/// the bandwidth, provided that this request searches for its plan and the plan's time was
+/// simulated.
 std::string break_even_quantity(const Planned& planned) {
   const PlanRequest& request = planned.request;
   if (!request.break_even.empty() || request.report.empty()) return request.break_even;
@@ -112,7 +113,7 @@ std::string break_even_quantity(const Planned& planned) {
 
 /// Answers questions about other machines: the break-even, and the advice.
 void look_elsewhere(Planned& planned, const Hooks& hooks) {
-  constexpr std::int64_t kEvaluations = 100, kFew = 20;  // per search, by default
+  constexpr std::int64_t kEvaluations = 100, kFew = 20;  // default evaluations of a search
   const PlanRequest& request = planned.request;
   const std::string quantity = break_even_quantity(planned);
   if (quantity.empty() && !request.advise) return;

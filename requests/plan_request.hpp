@@ -41,7 +41,7 @@ struct PlanRequest {
   std::string break_even;  ///< row of planner::quantities(); empty: not requested
   bool advise = false;
 
-  std::string today;              ///< reference of savings; empty: the default of the kind
+  std::string today;              ///< baseline for savings; empty: default of the schedule's kind
   std::string activation_memory;  ///< "20GB", for each GPU, beside the plan's state
 
   /// Value for Plan::shards_by. Throws std::invalid_argument if the topology cannot carry shards.

@@ -21,12 +21,12 @@ namespace hipress::requests {
 struct Prediction {
   casync::TaskGraph graph;
   std::vector<std::string> names;  ///< names of gradients and bulk groups, by Task::gradient
-  std::string why_whole;           ///< reason why the graph was not folded
+  std::string why_whole;           ///< reason why the graph was not folded; empty: folded
   std::optional<sim::FoldingBounds> folding_bounds;  ///< set if folding causes an error
   sim::Result result;                         ///< result of all iterations, with its timeline
   sim::Picoseconds iteration{};               ///< duration of a step
   std::uint32_t steps = 1;                    ///< steps in the schedule's period
-  sim::Response response;                     ///< response of `iteration`
+  sim::Response response;                     ///< dependence of `iteration` on uncertain costs
   std::optional<sim::SteadyState> steady;     ///< set for back-to-back iterations
   std::vector<casync::TaskId> critical_path;  ///< tasks in chronological order
   sim::Utilisation utilisation;
@@ -61,7 +61,7 @@ inline sim::Picoseconds synchronisation_time(const Prediction& prediction) {
   return prediction.iteration - forward / prediction.steps;
 }
 
-/// 10th and 90th percentiles of the times above, from the spread of the profile's costs.
+/// 10th and 90th percentiles of a prediction's times, from the spread of the profile's costs.
 struct Intervals {
   sim::Interval iteration, synchronisation, compute, exposed_communication;
 };

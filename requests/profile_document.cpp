@@ -10,7 +10,7 @@
 namespace hipress::requests {
 namespace {
 
-/// Costs of a codec at one size. Empty values do not apply to the algorithm.
+/// Rates (profiler/rates.hpp) and factors of a codec. Empty values do not apply to the algorithm.
 struct CodecRates {
   double encode = 0, decode = 0;
   std::optional<double> decode_add = {}, encode_factor_quotients = {}, message_share = {};

@@ -10,7 +10,7 @@
 #include "requests/hooks.hpp"
 #include "transport/endpoint.hpp"
 
-/// Ranks of a request: processes started by a launcher, else threads.
+/// Ranks of a request: processes that a launcher started, or else threads of this process.
 namespace hipress::requests {
 
 /// Rendezvous of a job's processes, and their secret.
@@ -27,8 +27,8 @@ struct RankHelp {
   std::string_view rendezvous, interface;
 };
 
-/// Adds the fields of RankOptions. Only a launcher's processes use them; `transport` nccl always
-/// uses `interface`.
+/// Adds the fields of RankOptions. Without a launcher, ranks are threads and the fields have no
+/// effect (Field::idle()), except that NCCL uses `interface` among threads, too.
 void add(Fields& fields, RankOptions& options, const std::string& transport, const RankHelp& help);
 
 /// Options for joining the job's other processes; `plan` and `timeout_s` are left to the caller.

@@ -16,7 +16,6 @@ Replayed replay(const ReplayRequest& request, const Hooks& hooks);
 /// cost the measurements.
 void write_trace(const ReplayRequest& request, const Replayed& replayed);
 
-/// Answers the request.
 io::Document answer(const ReplayRequest& request, const Hooks& hooks);
 
 }  // namespace hipress::requests

@@ -25,8 +25,7 @@ struct Ranks {
   std::uint32_t count = 0;
 };
 
-/// Request with the defaults of a job that chooses the plan. Its own plan, by which ranks compare
-/// their models, compresses nothing.
+/// Request with the defaults of a job that chooses its plan.
 ReplayRequest with_defaults(ReplayRequest request, bool reports, const Hooks& hooks) {
   if (request.input.empty()) {
     request.input = kUsualInput;
@@ -40,6 +39,7 @@ ReplayRequest with_defaults(ReplayRequest request, bool reports, const Hooks& ho
   return request;
 }
 
+/// Job with an uncompressed plan, by which the ranks compare their models before one is chosen.
 ReplayJob job_without_plan(ReplayRequest request, std::uint32_t ranks) {
   request.plan = "none";
   request.topology = "ring";
@@ -73,7 +73,8 @@ struct Blocks {
   ReplayJob job;
   replay::ReplayResult all = {};
 
-  /// Replays a block. Returns the median of its iteration times in seconds.
+  /// Replays one block: `options.iterations` measured iterations of this plan. Appends their times
+  /// to those in `all`, and returns their median in seconds.
   double run(const Ranks& ranks, const replay::ReplayOptions& options) {
     replay::ReplayResult block =
         ranks.endpoint
@@ -94,8 +95,8 @@ struct Blocks {
   double median_s() const { return report_of(all).measured_iteration_s.median; }
 };
 
-/// Replays both plans in turns until one is faster by more than the noise. Every other pair begins
-/// with the plan.
+/// Replays pairs of blocks, one of each plan, until replay::judge() decides. Every other pair
+/// begins with `planned`. Returns the speedup of `planned` in each pair.
 std::vector<double> compare(const Ranks& ranks, const replay::ReplayOptions& options, Blocks& plain,
                             Blocks& planned) {
   std::vector<double> speedups;

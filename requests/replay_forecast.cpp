@@ -14,7 +14,7 @@
 namespace hipress::requests {
 namespace {
 
-/// Load of a rank whose backward keeps a core busy, and which has no forward.
+/// Load of a rank whose computation keeps one core busy (`backward` spin).
 casync::Computing spinning() { return {.threads = 1, .forward = 1, .backward = 1, .steps = 1}; }
 
 /// Rejects fields that only a prediction uses, for requests without a prediction.
@@ -65,8 +65,8 @@ sim::Result report_prediction(const ReplayRequest& request, const ReplayJob& job
   const costs::Spread known = costs::spread_of(profile);
   const replay::Watched watched = outcome.watched.value_or(replay::Watched{});
   const replay::RankPlaces places{.machines = outcome.machines, .threads = outcome.threads};
-  // The prediction has the same tasks with mean lengths. Factors get their mean over steps.
-  // Messages of varying length get the mean of the profile's sample.
+  // The prediction has the same tasks, with mean lengths: of factors, over steps; of messages that
+  // depend on the data, over the profile's sample.
   casync::Plan as_long = job.plan.plan;
   sim::predict_sizes(profile, as_long.algorithms);
   const bool varies = std::ranges::any_of(

@@ -42,7 +42,6 @@ plans::ResolvedPlan resolve(const ReplayRequest& request, const plans::PlanConte
       {.profile = profile, .cluster = cluster, .network = sim::parse_network(request.network)});
 }
 
-/// Creates the folders in which this process's ranks write means.
 void prepare_means(const ReplayRequest& request, const std::optional<io::Launch>& launch,
                    std::uint32_t ranks) {
   if (request.replay.means.empty()) return;

@@ -9,7 +9,7 @@
 #include "requests/replay_request.hpp"
 #include "transport/endpoint.hpp"
 
-/// Ranks of a replay: processes that meet, or threads of this one.
+/// Ranks of a replay: processes that meet, or threads of this process.
 namespace hipress::requests {
 
 /// Endpoint in the launcher's job; null if ranks are threads.

@@ -16,7 +16,7 @@
 namespace hipress::requests {
 
 struct ReplayRequest {
-  bool automatic = false;  ///< field `auto`: the plan is chosen here
+  bool automatic = false;  ///< field `auto`: the replay chooses the plan
   std::string input, plan = "none", topology = "PS", algorithm = "onebit", device = "cpu";
   std::uint32_t nnodes = 0;  ///< 0: the launcher's number
   replay::ReplayOptions replay;

@@ -98,7 +98,7 @@ Json about_json(const Planned& planned) {
           {"profile", profile_json(planned.prepared->profile)}};
 }
 
-/// Part of document() that the page needs: without the rows by gradient in `explain` and `compare`.
+/// Part of document() for the page: without `explain` and `compare`, which have rows per gradient.
 Json plan_json(const Planned& planned) {
   const Json whole = document(planned);
   Json shown = Json::object();

@@ -110,7 +110,7 @@ class PlanTable {
     return unit_of;
   }
 
-  /// Number of bulk groups. Units from the number of gradients on are groups.
+  /// Number of bulk groups. Their unit numbers follow those of the gradients.
   std::int64_t groups() const {
     std::int64_t count = 0;
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {

@@ -40,7 +40,7 @@ std::int64_t nanoseconds(casync::Picoseconds time);
 /// the simulations for it would have more than `most_tasks` tasks in total.
 io::Document sensitivity_json(const PlanSimulation& simulated, double most_tasks);
 
-/// Lanes of the node that ends last. Their spans are given as columns.
+/// Lanes (report/spans.hpp) of the node that ends last. Their spans are given as columns.
 io::Document timeline_json(const PlanSimulation& simulated, const PageRoom& room);
 
 /// Shares of the critical path by kind of task, and its longest runs (report/path_runs.hpp).

@@ -50,7 +50,6 @@ struct Effect;
 /// null until something has been simulated.
 Fields fields(SimulateRequest& request, Effect* effect = nullptr);
 
-/// Simulated scenario with its result.
 struct Simulated {
   sim::Scenario scenario;
   Prediction prediction;
@@ -71,7 +70,6 @@ void warn_of(const SimulateRequest& request, const Simulated& simulated, const H
 
 io::Document answer(const SimulateRequest& request, const Hooks& hooks);
 
-/// Loads the machines that the request names.
 costs::LoadedMachines load_machines(const SimulateRequest& request);
 /// Loads the scenario that the request describes, and reports assumptions. Throws io::InputError
 /// for invalid requests.

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kStart = "The start of its 10–90 % interval";
 constexpr const char* kEnd = "The end of its 10–90 % interval";
 
-/// A task of the critical path.
+/// Fills the record of a task on the critical path.
 void fill_task(Record& record, const Prediction& prediction, casync::TaskId id) {
   const traces::Timeline& timeline = prediction.result.timeline;
   const auto task = [&] { return prediction.graph[id]; };

@@ -14,7 +14,7 @@ namespace hipress::requests {
 
 namespace {
 
-/// Case whose reason comes from `effect`; before a simulation it does not hold.
+/// Case that holds if `of(*effect)` returns a reason; not before a simulation (null `effect`).
 template <class Of>
 Case told(Effect* effect, Of of) {
   return [=] { return effect != nullptr ? of(*effect) : std::string(); };

@@ -46,7 +46,7 @@ void say(const Hooks& hooks, const std::vector<std::string>& diagnostics) {
   for (const std::string& diagnostic : diagnostics) inform(hooks, diagnostic);
 }
 
-/// True if the topology is open. Only plans that are made may leave it open; YAML has its own.
+/// True if `topology` is BEST: the plan chooses its topology (named plan) or has one (plan YAML).
 bool leaves_topology_open(const SimulateRequest& line) {
   if (line.topology != kAnyTopology && line.topology != "BEST") return false;
   if (planner::is_named_plan(line.plan) || plans::topology_of_plan(line.plan)) return true;
@@ -66,15 +66,15 @@ std::string topology_of(const SimulateRequest& line) {
                                          : plans::topology_of_plan(line.plan).value_or(asked);
 }
 
-/// The form of the cluster that has `nodes` nodes: as given, or with its GPUs at the other level
-/// (costs/levels.hpp).
+/// Returns the cluster as given or, if only that has `nodes` nodes, at its other level: each GPU of
+/// a machine a node, or all of them one node (costs/levels.hpp).
 costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes, const Hooks& hooks) {
   costs::Cluster found = costs::with_nodes(cluster, nodes);
   if (found.nodes != cluster.nodes) inform(hooks, costs::describe_levels(found));
   return found;
 }
 
-/// True if the job is sharded. The model's times depend on it, so this precedes reading the model.
+/// True if the job is sharded. Called before the model is read, since its times depend on this.
 bool is_sharded(const SimulateRequest& line) {
   if (planner::kind_of_named_plan(line.plan) == planner::JobKind::kSharding) return true;
   if (line.schedule.empty()) return false;
@@ -139,7 +139,8 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   if (!line.schedule.empty()) {
     scenario.plan.schedule = read_schedule(line.schedule, scenario.model);
   }
-  // Derived times include DDP's own time for default buckets; other buckets are charged here.
+  // Times that are derived from a batch include the time that DDP itself takes for its default
+  // buckets. If the plan has other buckets, the difference is charged here.
   const bool by_arithmetic = line.times.batch > 0 && line.times.per_gradient.empty();
   if (by_arithmetic && !sharded && planner::sends_raw_alone(scenario.plan.topology)) {
     planner::charge_buckets(scenario.plan, scenario.model);

@@ -46,7 +46,7 @@ T& required(T* argument, const char* name) {
 }
 
 /// List at a pointer, which may be null if `count` is 0. Throws std::invalid_argument as
-/// refuse_null() does, and if `count` exceeds memory, as a converted negative number does.
+/// refuse_null() does, and if no list can be that long, as with a converted negative number.
 template <class T>
 std::span<T> list_of(T* list, std::size_t count, const char* name) {
   if (count == 0) return {};
@@ -66,7 +66,7 @@ char* copy_of(const std::string& text) noexcept;
 /// have stored one, and reading it as an enumerator would be undefined.
 models::Dtype dtype_of(const hipress_type& type);
 
-/// Plan of a job that chooses it, compiled, and why, in words.
+/// Compiled plan that an automatic job has chosen, and a sentence that gives the reason.
 struct Chosen {
   std::shared_ptr<const Compiled> compiled;
   std::string note;

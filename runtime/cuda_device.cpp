@@ -39,7 +39,7 @@ class CudaDevice : public Device {
     std::uint64_t all = UINT64_MAX;
     check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all),
           "keeping temporary memory");
-    // Otherwise the driver may reuse memory that another stream is about to free, and make one
+    // Without this, the driver may reuse memory that another stream is about to free, and make one
     // stream wait for the other.
     int wait_for_others = 0;
     check(

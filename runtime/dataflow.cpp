@@ -140,7 +140,7 @@ std::vector<TaskId> batch_members(const TaskGraph& graph, TaskId leader) {
   if ((task.flags & casync::kLeader) == 0) return members;
   for (const TaskId next : casync::successors(graph, leader)) {
     const Task& other = graph[next];
-    // A successor in the leader's own slice may be a member of another batch.
+    // A successor in the leader's own slice may belong to another batch, but not to this one.
     const bool own_slice = other.gradient == task.gradient && other.partition == task.partition;
     if ((other.flags & casync::kBatched) != 0 && other.kind == task.kind && !own_slice) {
       members.push_back(next);

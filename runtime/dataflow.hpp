@@ -33,7 +33,7 @@ casync::TaskId receive_of(const casync::TaskGraph& graph, casync::TaskId send);
 
 /// Slice of its unit that a task acts on: the whole unit if the task codes factors; empty for a
 /// Join. Throws std::invalid_argument naming the task if the unit or the partition does not exist,
-/// or if the task's amount differs from the slice's size (of a batch leader: from the batch's).
+/// or if the task's amount is not the slice's size (for a batch leader: the batch's size).
 casync::Slice slice_of(const casync::TaskGraph& graph, casync::TaskId id,
                        const casync::Layout& layout);
 

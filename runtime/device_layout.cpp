@@ -51,8 +51,8 @@ void place_states(const Program& program, DeviceLayout& layout) {
     const int count = state_arrays(*program.plan().codecs[algorithm]);
     if (count == 0) continue;
     const casync::Unit& unit = program.layout().units[local.task.gradient];
-    // Aligned as the unit is, so that a slice that begins at a multiple of 32 elements is 16-byte
-    // aligned.
+    // Each array is aligned like the unit, so that a slice that begins at a multiple of 32 elements
+    // is 16-byte aligned.
     const std::int64_t stride =
         device_aligned(unit.elements * static_cast<std::int64_t>(sizeof(float)));
     const auto [array, new_array] = arrays.try_emplace({local.task.gradient, local.task.role}, 0);
@@ -88,7 +88,7 @@ std::int64_t temporary_bytes_alone(const Program& program, const LocalTask& loca
   if (local.task.kind != Kind::kEncode && local.task.kind != Kind::kDecode) return 0;
   const kernels::Codec& codec =
       *program.plan().codecs[static_cast<std::size_t>(local.task.algorithm)];
-  // Not task.amount: a leader's amount is its batch's.
+  // Not task.amount: that of a leader is its whole batch's.
   return codec.temporary_bytes(local.slice.elements,
                                static_cast<std::int64_t>(program.gathered(local).size()));
 }

@@ -18,7 +18,7 @@ enum class DeviceTransport : std::uint8_t {
 struct Staging {
   std::int64_t offset = 0;  ///< offset in the pinned arena
   std::int64_t bytes = 0;
-  bool comes_in = false;  ///< filled by a Recv
+  bool comes_in = false;  ///< true: a Recv fills it
 };
 
 /// Memory layout of a rank: one arena on its device and one in pinned memory. It is known before
@@ -40,7 +40,7 @@ struct DeviceLayout {
   // Sizes in bytes; those on the device add up to device_bytes().
   std::int64_t unit_bytes = 0, message_bytes = 0, state_bytes = 0;
   std::int64_t state_begin = 0;      ///< start of states and deferred: one piece, initially zero
-  std::int64_t temporary_bytes = 0;  ///< upper bound for the codecs of one stream
+  std::int64_t temporary_bytes = 0;  ///< upper bound for the codecs of one of the two codec streams
   std::int64_t pinned_bytes = 0;
   std::int64_t arena_bytes() const { return unit_bytes + message_bytes + state_bytes; }
   std::int64_t device_bytes() const { return arena_bytes() + 2 * temporary_bytes; }

@@ -32,7 +32,7 @@ class DeviceMemory {
   std::span<std::byte> staging(std::uint32_t index) const;
   /// Upper bound in bytes of the payload of a Send, Recv or AllReduce, or of an Encode's message.
   std::int64_t most_bytes(const LocalTask& local) const;
-  /// Device memory for the length of an encoded message; null if no codec's messages vary.
+  /// Device memory for an encoded message's length; null if no codec's messages vary in length.
   std::int64_t* length(std::uint32_t message) const;
   /// Copy of the length in pinned memory.
   std::int64_t* pinned_length(std::uint32_t message) const;

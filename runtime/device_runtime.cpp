@@ -18,7 +18,7 @@ using casync::Kind;
 /// noticed sooner (its measured time does not depend on this); a longer one saves calls.
 constexpr auto kLook = std::chrono::microseconds(50);
 
-/// Polling interval while only the host has work, and the device could only fail.
+/// Polling interval while the host's part of a task is awaited: polls then only detect failures.
 constexpr auto kSeldom = std::chrono::microseconds(100'000);
 
 std::chrono::nanoseconds from_s(double seconds) {
@@ -101,8 +101,8 @@ void DeviceRuntime::begin(std::uint64_t iteration) {
   mover_->begin(iteration);
 }
 
-/// Measures the device's origin in host time. Repeats until recording and observing it are close
-/// together.
+/// Determines the host time of the device's origin: the time at which the host sees the recorded
+/// event. Repeats until that is less than kClose after the event was recorded.
 void DeviceRuntime::set_origin() {
   constexpr auto kClose = std::chrono::microseconds(100);
   constexpr int kTries = 20;  // in case the thread is preempted
@@ -224,8 +224,8 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
     bool blames = false;
     try {
       blames = as_mover([&] { return mover_->may_be_blamed(quiet); });
-      // No enqueued work waits for another rank (with NCCL, it no longer does). An unfinished entry
-      // is therefore itself the cause.
+      // If `blames`, no enqueued work waits for another rank: with NCCL, no round is pending. An
+      // unfinished entry is therefore itself the cause.
       busy = work_.schedule.first_undone();
     } catch (...) {
       fail(std::current_exception());

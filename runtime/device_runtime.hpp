@@ -81,7 +81,7 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void idle(std::unique_lock<std::mutex>& lock);
   void issue(std::uint32_t index);
   bool is_stepped_computation(std::uint32_t index) const;
-  /// Removes the computation tasks that the device has reached from awaited_; returns their times.
+  /// Removes from awaited_ the computation tasks that the device has reached; returns their times.
   std::vector<std::pair<std::uint32_t, Clock::time_point>> take_reached();
   /// Calls the mover; its errors then name the waiting task.
   template <class Work>
@@ -117,13 +117,13 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   std::vector<Interval> intervals_;  ///< per task
 
   // Guarded by mutex_.
-  std::condition_variable wake_;          ///< the issuing thread
+  std::condition_variable wake_;          ///< wakes the issuing thread
   ReadyTasks ready_;                      ///< tasks whose predecessors are issued
   std::vector<std::uint32_t> waits_for_;  ///< per task
   std::vector<bool> finished_;            ///< per task
   /// Per task, for computation that waits for other tasks: true once it may begin.
   std::vector<bool> may_begin_;
-  /// Number of tasks not yet issued or, if the host has a part in them, not yet done by it.
+  /// Number of tasks that are not yet issued, or of which the host has not yet done its part.
   std::uint32_t remaining_ = 0;
   std::int64_t bytes_sent_ = 0;
   bool under_way_ = false;  ///< an iteration may still be running

@@ -51,8 +51,8 @@ class DeviceWork {
   const std::uint64_t seed_;
   std::uint64_t iteration_ = 0;
   std::vector<std::shared_ptr<const kernels::Codec>> codecs_;  ///< per algorithm of the plan
-  std::vector<std::int64_t> message_bytes_;  ///< per message; decodes use the bound too
-  std::vector<bool> varies_;                 ///< per message
+  std::vector<std::int64_t> message_bytes_;  ///< per message: length if it arrived, else capacity
+  std::vector<bool> varies_;                 ///< per message, see varies()
 };
 
 }  // namespace hipress::runtime

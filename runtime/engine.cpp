@@ -431,7 +431,7 @@ void Engine::copy_to_tensors(std::span<const std::uint32_t> gradients) {
                   kStream);
   }
   if (!on_device) return;
-  // Shared, because either thread may be the last user.
+  // Shared, because this thread or the device's callback may be its last user.
   const auto there = std::make_shared<std::promise<void>>();
   {
     const std::lock_guard lock(device_mutex_);

@@ -134,9 +134,9 @@ struct EngineOptions {
   Device* device = nullptr;
 };
 
-/// Averages gradients between ranks as they become ready: the interface for other programs. It has
-/// no environment, no signal handlers, and no global state but the list of a process's sockets,
-/// which forked children do not get (transport/socket.hpp). It owns only its threads and memory; a
+/// Averages gradients between ranks as they become ready: the interface for other programs. It
+/// reads no environment variables and installs no signal handlers. Its only global state is the
+/// list of the process's sockets, which forked children do not inherit (transport/socket.hpp). A
 /// process may have several engines.
 ///
 /// A *unit* is a gradient or a bulk group (casync/layout.hpp). It runs as soon as its gradients are
@@ -236,7 +236,7 @@ class Engine {
   void lay_out();
   /// Waits until no unit is running.
   void require_idle();
-  /// Digits of a gradient's iteration count in the state store.
+  /// Iteration count of a gradient in the state store: as digits, since the store holds floats.
   float* count_of(std::uint32_t gradient);
   /// Completes units as they end, until the engine is closed or fails.
   void take_ended();

@@ -184,7 +184,7 @@ transport::JobOptions job_of(const hipress_options& options, const std::shared_p
   return rank;
 }
 
-/// Prepares the plan, then meets the other ranks. If either fails, they are told why.
+/// Prepares the plan, then meets the other ranks. If either fails, tells the other ranks why.
 std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
                                             const hipress_gradient* gradients, std::size_t count) {
   auto made = std::make_unique<hipress_engine>();

@@ -63,7 +63,7 @@ typedef enum hipress_loss {
 typedef enum hipress_verdict {
   HIPRESS_UNDECIDED = 0,
   HIPRESS_FASTER = 1,    /**< faster by more than the noise and by at least 0.5 % */
-  HIPRESS_NOT_FASTER = 2 /**< not that, far slower, or undecided after eight speedups */
+  HIPRESS_NOT_FASTER = 2 /**< gain below 0.5 %, far slower, or undecided after eight speedups */
 } hipress_verdict;
 
 /** Type of numbers in memory. Sums are computed in fp32 and rounded once. */
@@ -137,13 +137,13 @@ typedef struct hipress_options {
   int automatic; /**< 1: hipress_open() measures the links between the ranks, and rank 0 plans with
                     int8block and fp16, in any topology. The job takes the plan if the whole
                     interval of its predicted speedup is above 1, else the fastest plan without
-                    compression; hipress_notes() tells. Needs the gradients' ready_s: without them,
-                    nothing is compressed. `plan` must be "none"; `topology` and `algorithm` do not
-                    count. Default 0: the given plan */
+                    compression; hipress_notes() says which. Needs the gradients' ready_s: without
+                    them, nothing is compressed. `plan` must be "none"; `topology` and `algorithm`
+                    have no effect. Default 0: the given plan */
   const char* profile; /**< with `automatic`: costs of kernels, a profile's file or shipped name,
                           which rank 0 reads; default "": those of rank 0's machine. They are
-                          measured at the first time, in 15 seconds or more, and kept at
-                          hipress_cached_profile() */
+                          measured the first time, which takes 15 seconds or more, and kept in the
+                          file that hipress_cached_profile() names */
 } hipress_options;
 
 /** Values of a gradient. The caller keeps the memory valid until the work is done. */
@@ -180,7 +180,7 @@ HIPRESS_API void hipress_options_init(hipress_options* options);
  * error). If a rank fails before it meets the others, for example on an unreadable plan, the call
  * returns HIPRESS_INVALID with that reason on all ranks. In a shared folder, only ranks that come
  * within 5 s learn the reason; later ones wait until their timeout. A gradient's index in the list
- * is its number. In the best order, gradients are listed as they become ready. */
+ * is its number. It is best to list gradients in the order in which they become ready. */
 HIPRESS_API hipress_status hipress_open(const hipress_options* options,
                                         const hipress_gradient* gradients, size_t count,
                                         hipress_engine** engine);
@@ -214,13 +214,13 @@ HIPRESS_API int hipress_done(const hipress_work* work);
  * effect. */
 HIPRESS_API void hipress_release(hipress_work* work);
 
-/** Sets `*finite` to 1 if all last means are finite numbers, else to 0; the same on every rank. A
- * loss scaler skips a step with non-finite means: see hipress_discard(). */
+/** Sets `*finite` to 1 if the last means of all gradients are finite numbers, else to 0; the same
+ * on every rank. A loss scaler skips a step with non-finite means: see hipress_discard(). */
 HIPRESS_API hipress_status hipress_all_finite(const hipress_engine* engine, int* finite);
 
-/** Undoes the last iteration of `count` gradients (null and 0: all) whose means were not applied,
- * such as in a skipped step. Restores the encoders' residuals, so that nothing is lost. All ranks
- * must do the same, before they submit these gradients again. */
+/** Undoes the last iteration of `count` gradients (`gradients` null and `count` 0: all) whose means
+ * were not applied, such as in a skipped step. Restores the encoders' residuals, so that nothing is
+ * lost. All ranks must do the same, before they submit these gradients again. */
 HIPRESS_API hipress_status hipress_discard(hipress_engine* engine, const uint32_t* gradients,
                                            size_t count);
 
@@ -247,21 +247,22 @@ HIPRESS_API const char* hipress_notes(const hipress_engine* engine);
  * Valid until the next call or hipress_close(). Call it from one thread at a time. */
 HIPRESS_API const char* hipress_news(hipress_engine* engine);
 
-/** Measures the links between the ranks, mostly in less than a tenth of a second: `*bandwidth` in
- * bytes per second of a rank that sends and receives at once, `*latency_s` of a small message. The
- * same on every rank. All ranks call it together, while no gradient is submitted. HIPRESS_INVALID
- * for one rank alone. */
+/** Measures the links between the ranks, mostly in less than a tenth of a second. Sets `*bandwidth`
+ * to the bytes per second of a rank that sends and receives at once, and `*latency_s` to the time
+ * of a small message. Both are the same on every rank. All ranks call it together, while no
+ * gradient is submitted. Returns HIPRESS_INVALID if the job has one rank. */
 HIPRESS_API hipress_status hipress_measure_links(hipress_engine* engine, double* bandwidth,
                                                  double* latency_s);
 
 /** Sets `*path` to the file in the cache folder (HIPRESS_CACHE, XDG_CACHE_HOME/hipress or
- * HOME/.cache/hipress) that keeps the costs of algorithms, a list separated by commas, on this
- * machine, and of links within it between `ranks` ranks, or 4. The file may not exist yet. Free the
- * path with hipress_free_result(). HIPRESS_INVALID without a cache folder. */
+ * HOME/.cache/hipress) that keeps this machine's costs: of `algorithms`, a list separated by
+ * commas, and of links between `ranks` ranks (at least 2, at most 4). The file may not exist yet.
+ * Free the path with hipress_free_result(). Returns HIPRESS_INVALID without a cache folder. */
 HIPRESS_API hipress_status hipress_cached_profile(const char* algorithms, int ranks, char** path);
 
-/** Judges a way of averaging by its speedups over another one, each of a pair of blocks of
- * iterations in turn. HIPRESS_INVALID for a speedup that is not a positive number. */
+/** Judges a way of averaging by its speedups over another one. The two take turns in blocks of
+ * iterations; each pair of blocks gives one speedup. Returns HIPRESS_INVALID for a speedup that is
+ * not a positive number. */
 HIPRESS_API hipress_status hipress_judge(const double* speedups, size_t count,
                                          hipress_verdict* verdict);
 

@@ -52,7 +52,7 @@ void HostRuntime::prepare_exchanges() {
 }
 
 void HostRuntime::stop() noexcept {
-  bool reducing = false;  // true in a failed iteration
+  bool reducing = false;  // an all-reduce still runs, which means that the iteration has failed
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -198,7 +198,7 @@ void HostRuntime::serve(Queue& queue) {
 
 void HostRuntime::run(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
-  // Yield only in tasks that hold no lock of the threads that move bytes, which may spin (gloo).
+  // Yield only in tasks without locks: gloo's threads may spin while they wait for one.
   const bool codes = local.task.kind != Kind::kSend && local.task.kind != Kind::kAllReduce;
   const ScopedYield scoped_yield(codes && local.task.amount >= casync::kLongElements);
   intervals_[index].start = Clock::now();

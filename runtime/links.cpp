@@ -17,8 +17,8 @@
 namespace hipress::runtime {
 namespace {
 
-/// A burst: elements of a message between two ranks, and all-reduces, of which the first is a
-/// warm-up.
+/// A burst of `times` all-reduces, of which the first is a warm-up. A message between two ranks has
+/// `elements` numbers.
 struct Burst {
   std::int64_t elements = 0;
   int times = 0;
@@ -27,19 +27,19 @@ constexpr Burst kSmall{64, 6};
 /// Bursts of longer and longer messages; the last one may be cut short by kMostElements.
 constexpr std::array<Burst, 3> kLonger = {
     {{std::int64_t{1} << 15, 4}, {std::int64_t{1} << 17, 4}, {std::int64_t{1} << 19, 4}}};
-/// Elements of an all-reduce. With more ranks, messages are shorter.
+/// Maximum number of elements of an all-reduce. With many ranks, it shortens the messages.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
 /// Time of an all-reduce, in seconds, from which longer messages are not tried: training waits
 /// meanwhile.
 constexpr double kLongEnough_s = 0.005;
-/// Least share of an all-reduce's time that its bytes take: a busy machine may take longer for the
-/// smaller message.
+/// Lower limit of `between_s` in measure_links(), as a share of the time with the longer messages:
+/// on a busy machine, the shorter messages may even take longer.
 constexpr double kLeastShare = 0.02;
 
-/// An all-reduce of a burst.
+/// Result of a burst.
 struct Timed {
   double bytes = 0;    ///< size of a message between two ranks
-  double seconds = 0;  ///< the shortest on each rank, averaged over the ranks
+  double seconds = 0;  ///< time of each rank's fastest all-reduce, averaged over the ranks
 };
 
 Timed time(transport::Endpoint& endpoint, double timeout_s, const Burst& burst) {

@@ -4,7 +4,7 @@
 
 namespace hipress::runtime {
 
-/// Links between the ranks of a job, as its own messages find them.
+/// Links between the ranks of a job, as measured by its own messages.
 struct Links {
   double bandwidth = 0;  ///< bytes per second of a rank that sends and receives at once
   double latency_s = 0;  ///< time of a small message between two ranks

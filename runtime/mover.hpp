@@ -66,7 +66,7 @@ class Mover {
   /// Task that waits for other ranks, for errors that do not name one; kNoIndex if no task waits.
   virtual std::uint32_t waiting() const = 0;
 
-  /// Ends of a task's interval (start, end) that the host measures; the device measures the others.
+  /// Ends of a task's interval that the host measures. False: the device measures this end.
   struct Measured {
     bool start = false, end = false;
   };
@@ -79,7 +79,7 @@ class Mover {
   virtual void end(bool under_way) = 0;
 };
 
-/// Creates a mover through pinned host memory and the endpoint, with two threads of its own. All
+/// Creates a mover that uses pinned host memory and the endpoint, with two threads of its own. All
 /// arguments must outlive it.
 std::unique_ptr<Mover> make_pinned_mover(transport::Endpoint& endpoint, DeviceWork& work,
                                          MoverEvents& events);

@@ -27,7 +27,7 @@ struct Operands {
 kernels::DrawKey draw_key(const casync::Task& task, std::int64_t first_element, std::uint64_t seed,
                           std::uint64_t iteration);
 
-// In the following functions, `divisor` is that of the task graph.
+// In the following functions, `divisor` is TaskGraph::divisor.
 
 /// Runs an Encode; returns the message's length in bytes.
 std::int64_t encode(const casync::Task& task, std::uint32_t divisor, const kernels::Codec& codec,

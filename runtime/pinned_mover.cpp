@@ -39,7 +39,7 @@ class HostThread {
     wake_.notify_one();
   }
 
-  /// Stops further tasks; true if one is running.
+  /// Lets no further task start; true if one is running.
   bool interrupt() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

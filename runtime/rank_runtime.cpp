@@ -101,7 +101,7 @@ Stall find_stall(const Program& program, double timeout_s,
   if (missing == receives.end()) return at(first(undone), Blame::kUnsure);
   const LocalTask& local = tasks[*missing];
   const auto peer = static_cast<int>(program.graph().peer(local.task));
-  // The transport reports a peer earlier if its connection or its heartbeats end.
+  // The peer is still connected: the transport would have reported a lost connection earlier.
   return {
       {peer, fmt::format("rank {0} sent nothing for {1} s; rank {2} waits for '{3}'; rank {0} is "
                          "still connected: if it is only late, as it evaluates, saves or loads "

@@ -127,7 +127,7 @@ class FallibleRuntime {
   /// Finishes the exchange's iteration.
   void finish(transport::Exchange& exchange) const;
   void fail(std::exception_ptr error);
-  /// Copy of the error that names the task waiting for the lost rank.
+  /// Copy of the error, with the name of the task that waits for the lost rank added.
   transport::PeerError named(const transport::PeerError& error) const;
 
   // The caller holds mutex_.

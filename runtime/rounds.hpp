@@ -13,7 +13,7 @@ namespace hipress::runtime {
 /// earlier ones, no deadlock is possible.
 struct Round {
   std::vector<casync::TaskId> sends;  ///< in the order in which both ends issue them
-  /// One AllReduce task per node each, in the order in which every rank issues them.
+  /// Per all-reduce, its task on every node; in the order in which every rank issues them.
   std::vector<std::vector<casync::TaskId>> reduces;
 };
 

@@ -18,14 +18,14 @@ namespace hipress::runtime {
 /// One node's Encodes and Decode of a unit that is sent as factors (low-rank algorithms).
 class StagedUnit {
  public:
-  /// Returns a state array of `elements` numbers under a name that is unique per gradient and
-  /// array. It persists between iterations, is initially zero, and must stay in place.
+  /// Returns the state array of that name, which is unique per gradient and array. It has
+  /// `elements` numbers, persists between iterations, is initially zero, and must stay in place.
   using StateOf = std::function<float*(const std::string& name, std::int64_t elements)>;
 
-  /// `unit` is an index of the layout, `values` holds the unit's values, `factors` the factors on
-  /// the wire, one per stage, each as long as its unit. Both must stay in place. A factor is stored
-  /// slice by slice. In a step in which it is shorter, it fills the beginning of every slice. The
-  /// model and the plan's codec must outlive the StagedUnit.
+  /// `unit` is an index of the layout. `values` holds its values. `factors` holds the factors on
+  /// the wire, one per stage, each as long as the layout says. Both must stay in place. A factor is
+  /// stored slice by slice. In a step in which it is shorter, it fills the beginning of every
+  /// slice. The model and the plan's codec must outlive the StagedUnit.
   StagedUnit(const casync::Layout& layout, std::uint32_t unit, const models::Model& model,
              const plans::ResolvedPlan& plan, std::span<float> values,
              std::vector<std::span<float>> factors, const StateOf& state_of);
@@ -54,8 +54,8 @@ class StagedUnit {
     std::int64_t length = 0;  ///< capacity of a slice, in values
     std::int64_t used = 0;    ///< used values of a slice in this step
   };
-  /// One gradient of the unit. The codec writes to `factors`, which are separate because those on
-  /// the wire may still be read.
+  /// One gradient of the unit. The codec writes to `factors`, which are separate because Sends may
+  /// still read the factors on the wire.
   struct Part {
     std::uint32_t gradient = 0;
     std::int64_t first = 0;  ///< first element in the unit

@@ -25,7 +25,7 @@ class StreamSchedule {
   /// Starts an iteration; all streams must be idle.
   void begin();
 
-  /// Enqueues an entry for `tasks`: waits, a start event, `work`, and an end event.
+  /// Enqueues an entry for `tasks`: the missing waits, then a start event, `work` and an end event.
   void enqueue(Stream stream, std::span<const std::uint32_t> tasks,
                const std::function<void()>& work);
 

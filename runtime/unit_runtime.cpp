@@ -8,7 +8,7 @@ namespace {
 
 using casync::Kind;
 
-/// Makes one part per unit, with the messages of the unit's factors. Forward is in no part.
+/// Makes one part per unit, with the tasks of the unit's factors. Forward is in no part.
 Parts parts_of_units(const Program& program) {
   const casync::Layout& layout = program.layout();
   Parts parts{{}, static_cast<std::uint32_t>(layout.units.size())};
@@ -70,8 +70,9 @@ std::uint32_t UnitRuntime::wait_for_unit() {
   }
   transport::Exchange& exchange = *part(unit).exchange;
   finish(exchange);
-  // Post receives before the next gradients are known: a begin record would wait behind longer
-  // messages of other units. Early messages only fill buffers: means need this rank's part first.
+  // Post receives early: peers would otherwise wait for this rank's begin record, which may queue
+  // behind other units' messages. No early message overwrites gradients: only a mean is received
+  // into their memory, and every mean needs this rank's part first.
   exchange.post();
   const std::lock_guard lock(mutex_);
   --under_way_;
@@ -93,7 +94,7 @@ void UnitRuntime::collective_ready(std::uint32_t index, Clock::time_point at) {
   turns_.ready[static_cast<std::size_t>(place)] = true;
   while (turns_.ready[turns_.next]) {
     turns_.ready[turns_.next] = false;
-    // Distinct ready times keep the queue in this order.
+    // The queue is served by ready time, so distinct times keep this order.
     turns_.last = std::max(at, turns_.last + Clock::duration(1));
     run_collective(order[turns_.next], turns_.last);
     turns_.next = (turns_.next + 1) % order.size();

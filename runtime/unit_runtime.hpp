@@ -17,9 +17,9 @@ namespace hipress::runtime {
 /// other units are in. Any thread may begin an iteration of a unit with begin_unit(); one thread of
 /// the owner calls wait_for_unit() in a loop, which returns completed units. Ranks may begin units
 /// in any order: each unit is an exchange of its own, in which a message waits at its sender until
-/// its receiver has begun the unit. All-reduces run in the order of Program::collectives(), which
-/// is the same on all ranks; after the last, the order starts again. One that is ready early waits
-/// for its turn.
+/// its receiver can take it, at the latest when it has begun the unit. All-reduces run in the order
+/// of Program::collectives(), which is the same on all ranks; after the last, the order starts
+/// again. An all-reduce that is ready early waits for its turn.
 class UnitRuntime : private HostRuntime {
  public:
   /// As for Runtime. Also throws std::invalid_argument if a batch holds tasks of several units.

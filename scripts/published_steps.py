@@ -1,10 +1,10 @@
 """Published training steps on GPUs, and their predictions by hipress-sim, for reproduce_gpu.py.
 
 Columns of a file: table, job, calibrates, model, schedule, machine, hosts, gpus, precision, batch_per_gpu, seq, micro_steps,
-activation_checkpoints, bucket_mb, algorithm, measured_s. A row is one run of hipress-sim, which has the whole cost model.
-The row that calibrates a job determines the share of the peak that its computation reaches (--mfu). Over shared memory it
-determines the link's bandwidth instead; the computation is then taken from the same model's job over a different link, if there is
-one.
+activation_checkpoints, bucket_mb, algorithm, measured_s. One run of hipress-sim predicts a row.
+The row that calibrates a job determines the share of the peak that its computation reaches (--mfu). For a machine whose GPUs
+communicate through shared memory (-shm), it determines the link's bandwidth instead; the share is then that of the same model's job
+over a different link, if there is one.
 """
 
 import concurrent.futures

@@ -28,19 +28,19 @@ requirements=(
   "python3-matplotlib module matplotlib"
 )
 
-# The same for tests that compare with PyTorch, which are skipped without it. PyTorch multiplies matrices twenty times as fast with
+# Packages of tests that compare with PyTorch, which are skipped without it. PyTorch multiplies matrices twenty times as fast with
 # OpenBLAS as with the BLAS that it comes with.
 test_requirements=(
   "python3-torch debian_module torch"
   "libtorch-dev header torch/library.h"
   "libopenblas0-openmp library libopenblas.so.0"
 )
-# The same for scripts/lint.py, which is skipped without them.
+# Packages of scripts/lint.py, which is skipped without them.
 lint_requirements=(
   "clang-format-14 program clang-format-14"
   "clang-tidy-14 program clang-tidy-14"
 )
-# The same for `ctest -L launch`; without them everything else works.
+# Packages of `ctest -L launch`; everything else works without them.
 launch_requirements=(
   "slurmctld daemon slurmctld"
   "slurmd daemon slurmd"

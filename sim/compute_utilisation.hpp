@@ -12,8 +12,8 @@ inline constexpr int kPeriods = 4;
 
 /// Number of iterations to simulate back to back for the time of an iteration in a long run. 1 if
 /// every step waits for its own means, and kPeriods (periods, not steps) for other schedules.
-/// Sharded schedules: 2, since a step begins when the previous one has ended; 1 if shards travel in
-/// messages, since a replay runs such a step alone.
+/// Sharded schedules: 2, since a step begins when the previous one has ended; but 1 if
+/// Plan::shards_in_messages(), since a replay runs each step of such a plan alone.
 int iterations_to_settle(const casync::Plan& plan);
 
 /// Share of computation in a step's time, 0 to 1, with its 10th and 90th percentile.

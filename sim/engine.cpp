@@ -146,7 +146,8 @@ double Core::add_core_uses(const Task& send, costs::Path path, std::int64_t work
   if (!shared_cores) return weight;
   const costs::LinkCosts& link = works.link(path);
   const bool collective = send.kind == casync::Kind::kAllReduce;
-  // The measured time of a library's all-reduce includes its CPU work, on otherwise idle cores.
+  // The measured time of a library's all-reduce includes its CPU work on idle cores, so that work
+  // counts only if computation uses the cores.
   if (collective && computing.threads == 0) return weight;
   const double total_s =
       link.core_s(static_cast<double>(casync::bytes_sent(graph, send)), casync::interrupts(send));

@@ -38,7 +38,8 @@ class WorkMemo {
   std::array<Entry, 64> entries_;
 };
 
-/// Throw io::InputError: a time, or a sum of bytes, does not fit in 64 bits.
+/// Throw io::InputError: the end of the run (report_endless), or a node's sum of bytes
+/// (report_uncountable), does not fit.
 [[noreturn]] void report_endless();
 [[noreturn]] void report_uncountable(const Task& task);
 
@@ -345,7 +346,7 @@ class EventEngine {
     left_groups_.clear();
   }
 
-  /// Starts a collective that shares its ports with other collectives by bytes per second.
+  /// Starts a collective on ports that it shares with others: each gets the same bytes per second.
   void share_ports(TaskId id) {
     const Task& task = core_.graph[id];
     const std::int64_t work = core_.jittered(id, work_of_group(task).on_link);
@@ -554,7 +555,7 @@ class EventEngine {
   Turns turns_;
   std::vector<TaskId> for_a_core_;  // messages that began to wait for a core at this instant
   std::vector<Stream> streams_;
-  std::vector<GroupLink> group_links_;  // per representative: between hosts, within its host
+  std::vector<GroupLink> group_links_;  // per representative, two: between hosts, within its host
   std::vector<TaskId> ready_groups_, left_groups_;  // collectives that became ready, or left, at
                                                     // this instant
   // Sharded schedules, per representative: time computed so far, and the running task's start.

@@ -132,7 +132,7 @@ void FairLinks::start(TaskId send) {
   const Path path = core_.path_of(task);
   const Core::PathCosts& on = core_.costs_of(path);
   const std::int64_t work = time_alone(task, path);
-  // The slowest step of an all-reduce sets the pace of all.
+  // An all-reduce's slowest step sets the pace of all its steps.
   const bool collective = task.kind == casync::Kind::kAllReduce;
   Sharing::Uses uses;
   if (const double weight = collective && core_.cluster.of_machine ? use_ports(task, uses) : 0;

@@ -8,8 +8,9 @@
 
 namespace hipress::sim {
 
-/// Links of nodes, hosts and racks as capacities of Sharing: 1 per direction for nodes and hosts,
-/// racks in units of a card's link. On clusters without hierarchy, idle ports earn bursts.
+/// Links of nodes, hosts and racks as capacities of Sharing. Per direction, a node's or host's link
+/// has capacity 1, and a rack's has its bandwidth divided by that of a host's link (or of one of
+/// its cards). On clusters without hierarchy, idle ports earn burst credit.
 class FairLinks {
  public:
   explicit FairLinks(Core& core);

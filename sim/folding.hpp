@@ -20,9 +20,9 @@ Fold parse_fold(std::string_view name);  ///< "auto", "never" or "always"; else 
 /// Difference between a cluster's nodes that rules out folding; empty if no such difference exists.
 std::string difference_between_nodes(const costs::Cluster& cluster);
 
-/// Difference between a cluster's nodes that rules out folding for sharded schedules. Their
-/// simulation requires equal groups anyway, so host links, racks, slow links and bursts do not
-/// count.
+/// Difference between a cluster's nodes that rules out folding for sharded schedules; empty if none
+/// does. Host links, racks, slow links and bursts never do: their simulation requires that these
+/// are the same for all groups of nodes.
 std::string difference_between_groups(const costs::Cluster& cluster);
 
 /// Foldability of a scenario's graph, from its plan and cluster.

@@ -45,7 +45,8 @@ inline bool too_uncertain(const Interval& interval) {
 /// Response of the same time without `seconds` of its computation (forward and backward).
 Response without_compute(const Response& response, double seconds);
 
-// Multiply times by `factor`: of codecs and merges, the CPU's part of transfers, both, and links.
+// Multiply times by `factor`: slow_kernels() those of codecs and merges, slow_transfers() the CPU's
+// part of transfers, slow_host() both of these, and slow_links() those of links.
 void slow_kernels(double factor, costs::Profile& profile);
 void slow_transfers(double factor, costs::Profile& profile, costs::Cluster& cluster);
 void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster);
@@ -84,7 +85,8 @@ struct SpreadSource {
   std::string_view help;
   double deviation = 0;  ///< standard deviation of its factor's logarithm
   Interval alone;        ///< interval if only this source varies
-  double share = 0;      ///< share of the sum of squared widths of `alone`; 0 if nothing varies
+  double share = 0;      ///< squared width of `alone`, divided by the sum of these squares over all
+                         ///< sources; 0 if nothing varies
 };
 /// Intervals if only one source varies, for each source.
 std::vector<SpreadSource> explain_interval(const Response& response, const costs::Spread& spread);

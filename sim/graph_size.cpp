@@ -23,8 +23,9 @@ constexpr double kBytesOfChanged = 30;
 constexpr double kBytesKept = 60;
 constexpr double kBytesOfTimeline = 16;  // part of kBytesKept: start and end
 constexpr double kBytesOfReplica = 40;
-// Bytes per gradient and node, for the id of the task after which the gradient is ready. The second
-// includes ids of its last tasks there, for which the next iteration or the node's GPUs wait.
+// Bytes per gradient and node, for the id of the task after which the gradient is ready.
+// kBytesPerEnds also includes ids of its last tasks on the node, for which the next iteration or
+// the node's GPUs wait.
 constexpr double kBytesPerReady = 8;
 constexpr double kBytesPerEnds = 64;
 constexpr double kEdgesPerTask = 1.25;
@@ -40,7 +41,8 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   const casync::Timetable table = plan.schedule.timetable(scenario.model);
   const bool goes_on = scenario.iterations > 1 || !table.is_uniform();
   if (goes_on) {
-    // Parts of Forward, and computation of steps next to those that begin a synchronisation.
+    // Forward tasks, one per gradient. If a period has several steps, also the computing tasks of
+    // the steps around each synchronisation, counted as 6.
     const double around =
         table.is_uniform() ? 0 : 6 * static_cast<double>(table.synchronisations.size());
     size.tasks += representatives * (gradients + around);

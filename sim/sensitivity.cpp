@@ -37,7 +37,7 @@ void raise_site_bandwidth(Scenario& scenario) {
 }
 
 void raise_rack_bandwidth(Scenario& scenario) {
-  // Higher levels carry a share of the traffic of the lowest racks.
+  // Higher levels get faster, too: their bandwidth is a share of that of the lowest racks.
   if (!scenario.cluster.racks.empty()) hurry(scenario.cluster.racks.front().oversubscription);
 }
 

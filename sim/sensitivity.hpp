@@ -22,7 +22,7 @@ struct Sensitivity {
   std::string_view name;
   Picoseconds iteration{};  ///< time with this improvement alone
   Picoseconds change{};  ///< difference from the unchanged iteration; negative if it helps. Can be
-                         ///< positive: scheduling without lookahead may lose time by a faster part
+                         ///< positive: a faster part reorders tasks (Graham's anomalies, 1969)
 };
 
 /// Iteration time with each improvement, in the order of improvements(); runs one simulation each.

@@ -19,7 +19,7 @@ constexpr double kSameLevel = 1 + 0x1p-40;
 constexpr double kAlmost = 0x1p-16;
 /// Relative difference of levels that may be due to rounding alone.
 constexpr double kRounding = 0x1p-46;
-constexpr double kLoadUnit = 0x1p40;  // the sum of all concurrent loads fits in 64 bits
+constexpr double kLoadUnit = 0x1p40;  // units of Capacity::load in 1; sums fit in 64 bits
 constexpr std::uint32_t kNoCapacity = ~std::uint32_t{0};
 
 bool is_same(double level, double other) {

@@ -116,7 +116,7 @@ class Sharing {
     bool full = false;         // at the level being settled
     double level = kNotFull;   // no user rises above it
     std::uint64_t equals = 0;  // if not 0, all users get exactly 1/equals
-    std::int64_t load = 0;     // sum of users' loads, each rounded down, in units of 2^-40
+    std::int64_t load = 0;     // sum of use × speed, each rounded down, in units of 2^-40
     bool dirty = false;        // its level must be recomputed
     bool is_full() const { return level < kNotFull; }
   };
@@ -188,7 +188,7 @@ class Sharing {
   std::vector<std::uint32_t> component_capacities_;
   std::vector<Speed> new_speeds_;       // per index into component_
   std::vector<std::uint32_t> open_;     // indices into component_ whose speed is not settled
-  std::vector<std::uint32_t> settled_;  // those that stop at the level being settled
+  std::vector<std::uint32_t> settled_;  // members of open_ that stop at the level being settled
 };
 
 }  // namespace hipress::sim

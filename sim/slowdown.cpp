@@ -30,7 +30,7 @@ struct Change {
   int sign = 1;
 };
 
-/// Demand on a host or a node, by rival.
+/// Demand on a host or a node by each kind of work: cores, memory, and number of running tasks.
 struct Load {
   Shares cores{}, memory{}, tasks{};
 
@@ -50,7 +50,7 @@ struct Running {
   TaskId task = 0;
   std::uint32_t node = 0;
   double cores = 0, memory = 0;
-  Shares lost{};  ///< relative weights, without a unit
+  Shares lost{};  ///< weights by which the time that it lost is divided among the rivals
 };
 
 class Attribution {

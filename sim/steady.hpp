@@ -15,8 +15,8 @@ struct SteadyState {
   std::vector<casync::Picoseconds> periods;
   bool settled = false;  ///< the last two periods are equal to the picosecond
   /// Time of an iteration's forward and backward tasks, without waiting, on the node where it is
-  /// longest: the mean over the iterations that `period` covers. At most `period`: jitter can push
-  /// the mean beyond.
+  /// longest: the mean over the iterations that `period` covers. Capped at `period`, which the mean
+  /// can exceed with jitter.
   casync::Picoseconds compute{};
   casync::Picoseconds forward{};  ///< forward tasks alone, on the node where they are shortest
 };

@@ -55,7 +55,7 @@ class Tally {
     use_.rack_links.resize(racks_below_.back());
   }
 
-  /// Capacity of both directions of a link together, in units of one direction's.
+  /// Joint capacity of both directions of a link, divided by that of one direction.
   double both_ways(const costs::LinkCosts& link) const {
     return scenario_.network == Network::kFair ? 2 * link.bandwidth_both_ways / link.bandwidth : 2;
   }

@@ -22,8 +22,8 @@ struct NodeUse {
   double codec = 0;    ///< its codec stream
   double local = 0;    ///< the link between its GPUs
   LinkUse egress, ingress;
-  double both_ways = 0;  ///< use of both directions, divided by their joint capacity; the mean of
-                         ///< both on a full-duplex link and with network `port`
+  double both_ways = 0;  ///< sum of both directions' use, divided by their joint capacity: 2 (so
+                         ///< this is their mean) on a full-duplex link and with network `port`
 };
 
 /// Use of a link that the nodes of a host or a rack share.

@@ -60,12 +60,12 @@ class WaitingHeap {
   std::vector<Waiting> heap_;
 };
 
-/// Queue in the usual order, for tasks that are added in order of ready time, as to every stream.
-/// Only tasks of one ready time need sorting, and only when the first of them is taken or a later
-/// task is added. A single waiting task needs no queue.
+/// Queue in the order of key_by_ready(). Tasks must be added in order of ready time, as streams
+/// add them. Only tasks of the same ready time need sorting, and only when the first of them is
+/// taken or a task with a later ready time is added. A single waiting task needs no queue.
 class WaitingQueue {
  public:
-  /// Sorts tasks of one ready time. All queues of a graph share one.
+  /// Sorts tasks of the same ready time. All queues of a graph share one Sorter.
   class Sorter {
    public:
     explicit Sorter(const TaskGraph& graph) : graph_(graph) {}
@@ -128,7 +128,7 @@ class WaitingQueue {
   std::vector<Ready> tasks_;  // in order of ready time
 };
 
-/// Waiting Sends in the usual order. SendsByNeed orders them by priority instead.
+/// Waiting Sends in the order of key_by_ready(). SendsByNeed has that of key_by_need() instead.
 class SendsByReady {
  public:
   bool empty() const { return queue_.empty(); }
@@ -186,7 +186,7 @@ class Offers {
 
  private:
   std::uint32_t count_ = 0;
-  Ready alone_{0, 0};  // the only one, unless it is in the heap
+  Ready alone_{0, 0};  // the only Send, unless it is in the heap
   WaitingHeap many_;
 };
 

@@ -5,8 +5,8 @@
 
 namespace hipress::tests {
 
-/// True if CUDA shows at least `gpus` GPUs to this process, so that a test which needs them can
-/// run. Otherwise the test says so and passes, unless HIPRESS_REQUIRE_GPU is set.
+/// True if CUDA shows any GPUs to this process (`gpus`: how many), so that a test which needs one
+/// can run. Otherwise the test says so and passes, unless HIPRESS_REQUIRE_GPU is set.
 /// scripts/gpu_check.sh sets it: with a driver that CUDA cannot use, every test would pass there.
 inline bool has_gpu(int gpus) {
   if (gpus > 0) return true;

@@ -23,7 +23,8 @@ struct StepAccount {
   bool synchronises = true;                     ///< false if no collective carries its gradients
 };
 
-/// Quantities of a job for comparison with its model. `steps` are those behind the model's medians.
+/// Quantities of a job for comparison with its model. `steps` are the steps over which the model
+/// takes its medians.
 struct JobAccount {
   std::vector<StepAccount> steps = {};
   std::string joined = "gradients are averaged";  ///< beginning of a sentence

@@ -18,7 +18,7 @@ class ByteStream {
   virtual const std::string& name() const = 0;
 };
 
-/// Largest size of a file, as stored and unpacked, in bytes.
+/// Maximum size of a file in bytes: as it is stored, and unpacked.
 inline constexpr std::int64_t kMostPacked = std::int64_t{8} << 30;
 inline constexpr std::int64_t kMostUnpacked = std::int64_t{64} << 30;
 

@@ -34,7 +34,7 @@ using OrderedJson = nlohmann::ordered_json;
 /// Names of lanes, in the viewers' order.
 constexpr std::array<std::string_view, 7> kLaneNames{"compute", "codec",  "egress", "ingress",
                                                      "local",   "gather", "reduce"};
-/// Thread IDs reserved per resource, which keep its lanes together and apart from others.
+/// Number of thread IDs reserved per resource, so that viewers show its lanes next to each other.
 constexpr int kLanesPerResource = 1 << 20;
 
 /// Index into kLaneNames. Messages that carry shards are in the lanes `gather` and `reduce`.
@@ -210,7 +210,7 @@ class TimelineWriter {
                    {"ts", start},
                    {"dur", microseconds(timeline_.end[id] - timeline_.start[id])},
                    {"args", arguments(id)}});
-    // An arrow attaches to the slice that was written last on its thread.
+    // Viewers attach an arrow to the event that was written last on its thread, here the task's.
     if (task.kind == Kind::kSend) {
       for (const TaskId next : casync::successors(graph_, id)) {
         if (graph_[next].kind == Kind::kRecv) write_flow("s", next, task.node, thread, start);

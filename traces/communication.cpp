@@ -8,7 +8,8 @@
 namespace hipress::traces {
 namespace {
 
-/// Text in the names of a library's kernels. No letter may precede a word: "…shcom" has no "hcom".
+/// Text in the names of a library's kernels. If `is_word`, no letter may precede it: "…shcom" has
+/// no "hcom".
 struct LibraryRow {
   std::string_view text;
   bool is_word;

@@ -37,16 +37,16 @@ struct TracedStep {
   std::optional<double> forward_s = {};
   /// Number of micro-steps: forward and backward passes per synchronisation.
   int micro_steps = 1;
-  // Times within the step by HTA's definitions: the union of compute kernels, the union of
-  // communication kernels, the part of the latter without a compute kernel, the time without GPU
-  // activity.
+  // Times within the step, as HolisticTraceAnalysis defines them: the union of compute kernels, the
+  // union of communication kernels, the part of that without a compute kernel, and the time without
+  // GPU activity.
   std::optional<double> compute_s = {};
   std::optional<double> communication_s = {};
   std::optional<double> exposed_communication_s = {};
   std::optional<double> idle_s = {};
   /// Part of exposed_communication_s in which gradients, or shards of them, are sent.
   std::optional<double> modelled_exposed_s = {};
-  /// Time of optimizer steps after backward, if the end of averaging is unknown.
+  /// Time of optimizer steps after backward; only if the trace does not show when averaging ended.
   std::optional<double> optimizer_s = {};
   int iterations = 1;  ///< iterations in the profiler's step, of which this is one
   /// Gradients that AccumulateGrad added, in the order of execution.
@@ -63,7 +63,7 @@ struct TracedStep {
   /// Those of other_all_reduces that start after backward, and whose number of elements shows that
   /// they carry the gradients.
   std::vector<TracedGradient> late_buckets = {};
-  std::string travels = {};  ///< collective besides all-reduces that AccumulateGrad launched
+  std::string travels = {};  ///< collective other than all-reduce that AccumulateGrad launched
   /// True if AccumulateGrad launched matrix products, as hooks for low-rank factors do.
   bool factorises = false;
   KindTotal averages = {}, other = {};  ///< all-reduces of gradients; other collectives

@@ -27,7 +27,7 @@ struct ImportedModel {
 
 /// Facts about the job that only the user knows.
 struct ImportOptions {
-  /// True if every all-reduce carries gradients. For traces that do not show it.
+  /// True if every all-reduce carries gradients. For traces that do not show which ones do.
   bool every_all_reduce = false;
 };
 

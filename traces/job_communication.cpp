@@ -54,7 +54,7 @@ bool gathers_parameters(const TracedStep& step) {
   return std::abs(static_cast<double>(step.gathered_elements) - all) <= kSmall * all;
 }
 
-/// Reason why buckets with `elements` elements have fewer than the gradients that they carry.
+/// Reason why the buckets, with `elements` elements, have fewer elements than the gradients.
 std::string why_fewer(const TracedStep& step, std::int64_t elements) {
   const char* const remedy =
       ": the job sends factors of low rank; trace it without that hook for a model of its "

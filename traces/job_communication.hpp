@@ -15,8 +15,8 @@ void refuse_sparse(const TracedStep& step);
 /// Throws io::Unmet with the reason why the sizes that a model needs are missing in the step.
 [[noreturn]] void refuse_sizes(const Imported& trace, const TracedStep& step);
 
-/// Throws io::Unmet if ranks exchange gradients by collectives other than all-reduce. Appends
-/// remarks that only matter if the model can be finished to `of_model`.
+/// Throws io::Unmet if ranks exchange gradients by collectives other than all-reduce. Appends to
+/// `of_model` the remarks that only matter if the model can be finished.
 void check_communication(const Imported& trace, const TracedStep& last,
                          std::vector<std::string>& diagnostics, std::vector<std::string>& of_model);
 

@@ -64,7 +64,7 @@ struct TraceHeader {
   bool is_open = false;
   bool is_of_chakra = false;  ///< it has keys of Chakra's JSON
   std::optional<std::int64_t> world_size;
-  std::set<std::int64_t> ranks;  ///< ranks that recorded it, at most two of them
+  std::set<std::int64_t> ranks;  ///< ranks that recorded it, at most two: enough to refuse it
   std::string device;            ///< name of the first device
 };
 

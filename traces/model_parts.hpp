@@ -17,7 +17,8 @@ namespace hipress::traces {
 
 using Steps = std::vector<const TracedStep*>;
 
-/// Share of the gradients' elements below which data may be a norm, a metric or a buffer.
+/// Share of the gradients' elements below which a collective may carry a norm, a metric or a
+/// buffer.
 inline constexpr double kSmall = 0.01;
 
 /// Type of that name. Throws io::Unmet, which names the gradient, if the type is not supported.

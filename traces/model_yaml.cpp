@@ -50,7 +50,7 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   if (imported.traced) write_traced(out, *imported.traced);
   out << "gradients:\n";
   for (const models::Gradient& gradient : model.gradients) {
-    // Only names of layers are text from the trace.
+    // Names of sharded layers are text from the trace, so they are quoted. Other names are made up.
     const bool has_layer = !gradient.layer.empty();
     out << fmt::format("- {{name: {}, elements: {}",
                        has_layer ? quoted(gradient.name) : gradient.name, gradient.elements);

@@ -167,7 +167,7 @@ void NodeTrace::find_updates() {
 /// Adds a node to a step. `bucket` is the role of nodes that are buckets.
 void NodeTrace::add_to_step(const Kept& kept, Role bucket, TracedStep& step) const {
   if (kept.role == Role::kEvaluate) {
-    ++step.returned;  // compensated below if it accumulates
+    ++step.returned;  // undone below for evaluations in which AccumulateGrad is called
   } else if (kept.role == Role::kAccumulate) {
     step.gradients.push_back(kept.gradient);
     step.returned -= is_below(kept.id, Role::kEvaluate) ? 1 : 0;

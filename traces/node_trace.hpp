@@ -106,9 +106,9 @@ class NodeTrace {
   std::set<std::int64_t> evaluations_;         // functions of backward
   std::vector<Start> started_;                 // sorted by finish()
   std::map<std::string, Held> held_, called_;  // from nodes' attributes; from c10d's operators
-  std::vector<std::pair<std::int64_t, SparseSize>> sparse_;  // operators of sparse tensors
+  std::vector<std::pair<std::int64_t, SparseSize>> sparse_;  // sizes of sparse tensors, by node ID
   std::string sparse_operator_;                            // operator that makes a sparse gradient
-  std::vector<std::pair<std::int64_t, Update>> in_place_;  // operators
+  std::vector<std::pair<std::int64_t, Update>> in_place_;  // operators by node ID
   UpdatedTensors updated_;
   RankEvidence ranks_;
   std::int64_t roots_ = 0;  // number of process nodes
@@ -118,7 +118,7 @@ class NodeTrace {
 /// Empty for other text.
 std::vector<std::int64_t> first_shape(std::string_view text);
 
-/// All shapes in a text of that form.
+/// All shapes in Python's text of shapes, as for first_shape().
 InputShapes input_shapes(std::string_view text);
 
 /// Reads a Chakra trace: GlobalMetadata, then Nodes (et_def.proto of mlcommons/chakra). Throws

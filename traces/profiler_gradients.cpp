@@ -139,7 +139,8 @@ std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Wi
   if (threads.size() <= 1) return found;
   const auto most =
       std::ranges::max_element(threads, {}, [](const auto& thread) { return thread.second; });
-  // Without recorded shapes, a parameter has no gradient if nothing is launched for it.
+  // Without recorded shapes, an AccumulateGrad on another thread that launches nothing is taken to
+  // add no gradient.
   const std::size_t others = found.size() - most->second;
   if (has_gpu()) {
     std::erase_if(

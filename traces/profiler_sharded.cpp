@@ -15,13 +15,13 @@
 namespace hipress::traces {
 namespace {
 
-// Largest number of forward operators between two functions of the same backward pass; more of them
-// begin a new pass. The engine itself adds gradients on the thread of backward.
+// Largest number of operators outside of functions of backward between two functions of the same
+// pass; more of them are a forward pass. The engine itself adds gradients by such operators.
 constexpr std::int64_t kAddsOfEngine = 4;
 
 constexpr std::int64_t kMostRanksOfProfile = 1 << 20;
 
-/// Returns the count, or 0 if it is impossible.
+/// Returns the count, or 0 if it is outside 1 … `most`.
 std::int64_t told(std::int64_t count, std::int64_t most) {
   return count > 0 && count <= most ? count : 0;
 }
@@ -335,7 +335,8 @@ void ProfilerTrace::add_reductions(const std::vector<Interval>& passes,
   }
 }
 
-/// Time of computation in the window, in seconds. Without a GPU, the time of optimizer steps.
+/// Time of the computing stream's work in the window, in seconds. Without a GPU, the time of
+/// optimizer steps.
 std::optional<double> ProfilerTrace::optimizer_s(const Interval& window) const {
   std::vector<Interval> times;
   if (has_gpu()) {

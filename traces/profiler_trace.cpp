@@ -13,7 +13,7 @@
 namespace hipress::traces {
 namespace {
 
-constexpr double kBehind = 0.005;  // share of a step by which its work may be late
+constexpr double kBehind = 0.005;  // share of a step's length by which the GPU may lag behind
 /// Largest difference between the CPU's and the GPU's clock. Profilers align them to microseconds.
 constexpr std::int64_t kClocks_ns = 10'000'000;
 constexpr double kShortestStep_s = 1e-6;
@@ -139,7 +139,7 @@ void ProfilerTrace::join() {
   }
   take_out_returned();
   find_updates();
-  // AccumulateGrads on one thread do not overlap.
+  // AccumulateGrads on one thread do not overlap: each ends where the next one begins.
   std::unordered_map<std::uint64_t, Operator*> last;
   for (Operator& one : accumulates_) {
     Operator*& before = last[one.thread];

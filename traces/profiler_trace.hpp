@@ -83,7 +83,7 @@ class ProfilerTrace {
   /// A backward pass: AccumulateGrads of one thread with no forward between them.
   struct Pass {
     std::vector<const Operator*> accumulates;
-    std::int64_t since_ns = 0;  ///< end of earlier work on the CPU
+    std::int64_t since_ns = 0;  ///< end of the previous pass, and of optimizer steps after it
     std::vector<TracedGradient> gradients = {}, of_inputs = {}, buckets = {};
     std::vector<std::size_t> filled_by = {};  ///< number of gradients that precede each bucket
     std::optional<double> forward_s = {};

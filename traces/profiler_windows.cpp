@@ -18,8 +18,8 @@ std::string name_of_both(const std::string& first, const std::string& last) {
 }  // namespace
 
 /// A window's work on gradients. A window synchronises if AccumulateGrad starts a collective in it.
-/// If that happens in no window, those synchronise that reduce within FSDP's ranges or, if none
-/// does, within functions of backward.
+/// If no window has such a collective, a window synchronises if it reduces within FSDP's ranges or,
+/// if no window does, within functions of backward.
 struct ProfilerTrace::WindowWork {
   std::size_t gradients = 0;
   bool goes_backward = false, synchronises = false;
@@ -78,7 +78,8 @@ std::vector<bool> ProfilerTrace::ends_of_steps(const std::vector<Window>& window
     const WindowWork& work = works[i];
     ends.push_back(synchronises ? work.synchronises : work.steps);
     ending += ends.back() ? 1 : 0;
-    // At the ends of the trace, the optimizer's step may be cut off.
+    // If no window synchronises, the first and the last do not count: their optimizer's step may be
+    // cut off.
     const bool counts = synchronises || (i > 0 && i + 1 < works.size());
     if (ends.back() || !counts || !work.goes_backward || work.gradients < most) continue;
     ++silent;

@@ -50,7 +50,7 @@ void RankEvidence::require_one() const {
     found.push_back(fmt::format("collectives run on {} devices", devices_.size()));
   }
   if (found.empty()) return;
-  // One process that uses several GPUs shows only this evidence.
+  // If several devices are the only evidence, one process may have used several GPUs.
   const bool one_process = found.size() == 1 && devices_.size() > 1;
   throw io::InputError(fmt::format(
       "holds the traces of several ranks{}: {}; give the file of one rank{}",

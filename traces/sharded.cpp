@@ -102,7 +102,8 @@ class Finder {
     return false;
   }
 
-  /// Adds a collective of `elements` elements. The sum saturates.
+  /// Adds a collective of `elements` elements, and 1: among groups of unknown sizes, the group with
+  /// the most collectives then has the largest sum. The sum saturates.
   static void add(std::int64_t& sum, std::int64_t elements) {
     sum = sum_of(sum, sum_of(elements, 1));
   }
@@ -248,7 +249,8 @@ class Finder {
     return sum;
   }
 
-  /// Leaves out the last repeated gather without which gathers and reductions have equal sizes.
+  /// If gathers have more elements than reductions, leaves out the last repeated gather that makes
+  /// up the difference.
   void leave_out_repeated(Pointers& gathers, std::int64_t reduced) {
     const std::int64_t all = elements_of(gathers);
     if (all <= reduced || is_near(all, reduced)) return;

@@ -38,7 +38,8 @@ std::int64_t ranks_of(const Sharding& sharding) {
   return sharding.ranks * std::max<std::int64_t>(1, sharding.replicas);
 }
 
-/// True if its types are those of the mixed baselines: gather in bfloat16, reduce in float32.
+/// True if the layer's types are those of the mixed baselines: it is gathered in bfloat16 and
+/// reduced in float32.
 bool is_mixed(const ShardedLayer& layer) {
   return layer.gathered_dtype == models::to_string(models::Dtype::kBfloat16) &&
          layer.reduced_dtype == models::to_string(models::Dtype::kFloat32);

@@ -6,7 +6,8 @@
 namespace hipress::traces {
 namespace {
 
-constexpr std::size_t kLeastParameters = 3;  // least number of gradients per input's
+// Minimum number of gradients per gradient that is taken for an input's; with fewer, none is taken.
+constexpr std::size_t kLeastParameters = 3;
 
 }  // namespace
 

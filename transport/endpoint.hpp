@@ -88,8 +88,8 @@ class Exchange {
   virtual ~Exchange() = default;
   /// Posts all receives of the iteration without waiting for other ranks. All ranks pass the same
   /// iteration number. For full speed, every rank should have returned from begin() before any rank
-  /// sends (replays ensure that by a common start, job/clock.hpp). A message to a rank that has not
-  /// begun is held back until it has. Throws PeerError if the job has failed already.
+  /// sends (replays ensure that by a common start, job/clock.hpp). A message to a rank is held back
+  /// until that rank has begun, or called post(). Throws PeerError if the job has failed already.
   virtual void begin(std::uint64_t iteration) = 0;
   /// Sends the first `bytes` of outgoing message `index`, once per iteration. Does not wait for the
   /// receiver. The source must not change until finish() returns, or until data that depends on it
@@ -240,7 +240,7 @@ struct Descriptors {
 /// Default transport.
 inline constexpr std::string_view kDefaultTransport = "tcp";
 
-/// A transport. To add one, write one file and add one row.
+/// A transport. To add one, write one file and add one row to the table in transports.cpp.
 struct TransportRow {
   std::string_view name;  ///< "tcp", "memory"
   std::string_view help;

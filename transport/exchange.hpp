@@ -40,7 +40,7 @@ class ExchangeHost {
   /// Unused slot number for a window of `peer`.
   virtual int new_slot(int peer) = 0;
   virtual void forget(std::uint32_t exchange) = 0;
-  /// Makes the error that this rank, the culprit, has left an exchange that `peer` goes on with.
+  /// Makes the error of an exchange that `peer` goes on with after this rank, the culprit, left it.
   virtual PeerError left_behind(int peer) const = 0;
   /// Waits, after a failure, until the wire is closed.
   virtual void wait_closed() = 0;

@@ -103,7 +103,7 @@ bool FileStore::add(const std::string& name, std::string_view content, Keep /*ke
   if (::fstat(made.number(), &status) != 0 || !io::write_all(made, content) || !made.close()) {
     fail(path_of(temporary), "written");
   }
-  // A server may map this user to a different id, as NFS does for root.
+  // A file server may give the file a different owner than this user, as NFS does for root.
   user_ = status.st_uid;
   if (!take_name(temporary, file)) return false;
   own_.push_back(file);

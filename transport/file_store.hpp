@@ -32,7 +32,7 @@ class FileStore : public Store {
   std::optional<std::string> find(const std::string& name) override;
 
  private:
-  /// Renames `temporary` to `file`; false if that name is taken.
+  /// Gives the file `temporary` the name `file`; false if that name is taken.
   bool take_name(const std::string& temporary, const std::string& file) const;
   std::string path_of(const std::string& file) const { return folder_ + "/" + file; }
 

@@ -127,8 +127,8 @@ class PairsContext : public gloo::Context {
   }
 };
 
-/// Sets the output, as integers of `value_bytes` bytes. Gloo needs only the type's size, to split
-/// between numbers; the caller's function adds them.
+/// Sets the output, as integers of `value_bytes` bytes. Gloo needs only the size of the numbers, so
+/// that it splits none of them; the caller's function adds them.
 void set_values(gloo::AllreduceOptions& options, std::span<std::byte> values,
                 std::size_t value_bytes) {
   const auto as = [&]<class Number>(Number* numbers) {
@@ -210,8 +210,8 @@ class GlooCollective : public WireCollective, private ShardCollectives {
       try {
         call();
       } catch (...) {
-        // The thread that wakes a buffer may be another rank's or gloo's own. It must be done with
-        // the buffer before `options` destroys it; once all pairs are closed, it is.
+        // A thread of gloo, or of another rank in this process, may still use a buffer that
+        // `options` owns. After close(), none does.
         close();
         throw;
       }
@@ -289,7 +289,7 @@ GlooWire::Context GlooWire::make_pairs() {
   return context;
 }
 
-/// Addresses of both pairs with every rank, this one included.
+/// Addresses of both pairs with every rank, by rank; for this rank, as many zeros.
 std::vector<char> GlooWire::addresses() const {
   const int other = rank_ == 0 ? 1 : 0;
   const std::size_t length = upward_->getPair(other)->address().bytes().size();

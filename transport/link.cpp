@@ -118,7 +118,7 @@ void Outbound::post_locked(Record& record, std::span<const std::byte> content) {
 }
 
 void Outbound::put_in_ring(std::size_t offset, std::size_t bytes) {
-  // Consumed records have left, so these waits return at once.
+  // Records that the peer has consumed have left, so waiting for them returns at once.
   for (; !unreaped_.empty() && unreaped_.front() <= freed_; unreaped_.pop_front()) ring_->wait();
   ring_->put(offset, bytes, offset);
   unreaped_.push_back(position_);

@@ -86,7 +86,7 @@ struct Adder {
     std::unique_lock lock(mutex);
     const auto wait = [&](const auto& until) {
       changed.wait(lock, [&] { return closed || until(); });
-      if (!until()) throw WireClosed("closed");  // a rank that has its sum may have left already
+      if (!until()) throw WireClosed("closed");  // no error if a rank that has its sum closes
     };
     wait([&] { return to_copy == 0; });
     const std::uint64_t mine = sums;

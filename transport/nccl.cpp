@@ -19,8 +19,8 @@ constexpr auto kSpin = std::chrono::microseconds(200);
 /// Pause between polls after kSpin. A shorter one issues groups sooner; a longer one saves calls.
 constexpr auto kNcclPause = std::chrono::microseconds(20);
 
-/// Extra wait for the verdict of the control plane, which notices a dead process within
-/// milliseconds. Noticing a hung process takes longer, so the deadline here may pass first.
+/// Maximum wait for the control plane to name the culprit after NCCL has failed: it notices a dead
+/// process within milliseconds. Also the maximum wait for NCCL when leaving in good order.
 constexpr double kGrace_s = 0.5;
 
 std::chrono::nanoseconds from_s(double seconds) {

@@ -18,8 +18,8 @@ struct NcclOperation {
     kReceive,
     // Collectives. `memory` holds equal shards, one per rank in rank order.
     kAllReduce,      ///< sums all values
-    kAllGather,      ///< sends this rank's shard and fills the others
-    kReduceScatter,  ///< sums into this rank's shard; the other shards hold this rank's summands
+    kAllGather,      ///< sends this rank's shard, and receives the shards of all other ranks
+    kReduceScatter,  ///< replaces this rank's shard by its sum over all ranks, and sends the others
     kAllToAll,       ///< sends shard i to rank i; receives into `into`
   };
   Kind kind = Kind::kSend;

@@ -5,7 +5,6 @@
 
 namespace hipress::transport {
 
-/// Address of a Redis server.
 struct RedisAddress {
   bool tls = false;
   std::string host;

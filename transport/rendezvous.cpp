@@ -135,7 +135,7 @@ Clock::time_point checked_deadline(const JobOptions& options) {
 /// on a different host (has a different boot id). `cards` holds one card per rank.
 void require_reachable(const std::vector<nlohmann::json>& cards) {
   const auto text = [&](std::size_t rank, const char* what) { return text_of(cards[rank], what); };
-  // Find two ranks on different hosts: no rank shares its host with both of them.
+  // Find ranks `here` and `there` on different hosts: no rank shares its host with both of them.
   std::size_t here = 0;
   while (here < cards.size() && text(here, "boot").empty()) ++here;
   std::size_t there = here;

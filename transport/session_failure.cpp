@@ -22,7 +22,7 @@ double to_s(nanoseconds duration) { return std::chrono::duration<double>(duratio
 void Session::throw_cause(const std::string& otherwise) {
   {
     std::unique_lock lock(mutex_);
-    // A rank that can tell the cause began to wait when this one did, and may need longer.
+    // A rank that knows the cause may report it only at the end of its own wait in the collective.
     changed_.wait_for(lock, timeout_ / 2 + grace_, [this] { return failure_ || closed_; });
   }
   if (const auto silent = silence()) fail(*silent);
@@ -61,8 +61,8 @@ void Session::guard() {
     } else {
       lock.unlock();
       const auto now = Clock::now();
-      // If this process itself was stopped or starved, let its receivers catch up before they judge
-      // silence.
+      // If this process itself was stopped or starved, it has received nothing meanwhile: restart
+      // every peer's silence, so that the receivers can catch up.
       if (now > next_beat + noted_) for_peers([now](Peer& peer) { peer.heard = now; });
       for_peers([&](Peer& peer) { look_after(peer, now); });
       if (const auto dead = silence(silence_, now)) fail(*dead);
@@ -79,7 +79,8 @@ void Session::look_after(Peer& peer, Clock::time_point now) {
     if (peer.left) return;
   }
   peer.out.post({.type = RecordType::kBeat}, {}, Outbound::Space::kKeepSomeForAborts);
-  // If both directions are broken, the receiver reports a better reason a little later.
+  // Do not fail at once: if both directions are broken, this peer's receiver thread soon reports a
+  // better reason (the peer closed the connection).
   if (peer.out.broken()) peer.broken_since = std::min(peer.broken_since, now);
   if (peer.broken_since != Clock::time_point::max() && now - peer.broken_since > grace_) {
     fail(peer.rank, fmt::format("rank {} does not take data any more", peer.rank));
@@ -87,7 +88,7 @@ void Session::look_after(Peer& peer, Clock::time_point now) {
 }
 
 std::optional<PeerError> Session::silence() const {
-  // Heartbeats arrive at least eight times within a timeout.
+  // At least eight heartbeats are due within a timeout, so two are missing after a quarter of it.
   return silence(timeout_ / 4, Clock::now());
 }
 
@@ -103,7 +104,7 @@ std::optional<PeerError> Session::silence(nanoseconds limit, Clock::time_point n
     });
   }
   if (longest == nullptr || now - longest->heard.load() <= limit) return std::nullopt;
-  // Report the limit if it was exceeded, else the measured silence.
+  // Report silence_ itself if that is the limit; for a shorter limit, the measured silence.
   const double silent_s = to_s(limit == silence_ ? limit : now - longest->heard.load());
   if (all) {
     return PeerError(rank(), fmt::format("rank {} has heard of no other rank for {:.3g} s: its "

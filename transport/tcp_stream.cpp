@@ -113,8 +113,8 @@ void OutStream::end() noexcept {
 void OutStream::close() noexcept {
   const std::lock_guard lock(mutex_);
   end();
-  // The kernel still delivers the bytes that it holds before it ends the connection, as this socket
-  // never receives. shut_down() ends it now, even if another process has the socket too.
+  // The kernel still delivers the bytes that it holds: this socket has no unread bytes, which would
+  // reset the connection. shut_down() has an effect even if another process has the socket, too.
   socket_.shut_down();
   socket_.close();
 }

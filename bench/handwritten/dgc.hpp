@@ -6,8 +6,8 @@ namespace hipress::bench::handwritten {
 
 using namespace kernels;
 
-/// Sends the share rho of entries that are largest after momentum has accumulated them since they
-/// were last sent. Lin et al., "Deep Gradient Compression", 2018.
+/// Sends the share rho of entries whose magnitudes are the largest after momentum has accumulated
+/// them since they were last sent. Lin et al., "Deep Gradient Compression", 2018.
 struct Dgc {
   static constexpr std::uint16_t kTag = 4;
   static constexpr int kStates = 2;  // velocity, pending

@@ -54,7 +54,7 @@ constexpr std::array<ScheduleParameter, 5> kHsdpParameters = {
     kShardParameter, kReshardParameter, kPrefetchParameter, kInFlightParameter,
     kCommunicatorsParameter};
 
-/// Reads the sharding from the last four values.
+/// Reads the sharding from the values of kFsdpParameters, which come last.
 Sharding sharding_of(const ScheduleValues& values) {
   const auto first = values.end() - kFsdpParameters.size();
   const std::int64_t reshard = first[0];  // index of a word, or a number

@@ -75,8 +75,8 @@ double chain(const Slices& slices, const Wire& wire) {
   return all_come(slices.first, wire) + decode_all(slices.first, wire.nodes);
 }
 
-/// Encoding first: a node sends its last slice after it has encoded all. Decoding last: a node
-/// decodes all slices after the first messages of all others have come.
+/// The larger of two bounds. A node sends its last slice only after it has encoded all. It decodes
+/// all slices only after the first messages of all other nodes have arrived.
 double piped(const Slices& slices, const Wire& wire) {
   const SliceCosts& least = slices.last;
   const double encoded =
@@ -100,7 +100,8 @@ Loads loads(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Mean number of messages that leave a host. A message goes to all nodes of other hosts.
+/// Mean over hosts of one partition's messages that leave the host: one from each of its nodes to
+/// each node of other hosts.
 double crossings(std::span<const std::uint32_t> host) {
   std::map<std::uint32_t, double> nodes_on;
   for (const std::uint32_t of_node : host) ++nodes_on[of_node];

@@ -46,7 +46,8 @@ constexpr Halves kHalves = {.reduce = reduce, .gather = gather};
 
 // ------------------------------------------------------------------------------- coarse pattern
 
-/// Maximum number of chunks into which N-1 messages of a phase are pipelined.
+/// Maximum number of chunks into which the coarse pattern divides the N-1 messages of a phase,
+/// which it then pipelines.
 constexpr std::uint32_t kChunks = 4;
 
 /// Adds the coarse pattern. With K < N, only K nodes are servers, so the busiest node's work is
@@ -101,8 +102,8 @@ double chain(const Slices& slices, const Wire& wire) {
   return gathered(slices.first, wire) + spread_encoded(slices.first, wire);
 }
 
-/// Encoding first: a node sends its last slice after it has encoded all slices that it does not
-/// own. Decoding last: it decodes all slices that it does not own after the first has arrived.
+/// The larger of two bounds. A node sends its last slice only after it has encoded all slices that
+/// it does not own. It decodes all slices that it does not own only after the first has arrived.
 double piped(const Slices& slices, const Wire& wire) {
   const double others = std::floor(static_cast<double>(slices.count) / wire.nodes);
   const double encodes = std::max(0.0, slices.total.encode - others * slices.first.encode);
@@ -137,7 +138,8 @@ Loads loads(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Mean over hosts of messages between hosts, if the server is on the host with most nodes.
+/// Mean over hosts of one partition's messages between hosts: one to and one from each node that is
+/// not on the server's host. They are fewest if the server is on the host with most nodes.
 double crossings(std::span<const std::uint32_t> host) {
   std::map<std::uint32_t, double> nodes_on;
   double most = 0;

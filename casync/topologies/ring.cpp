@@ -50,7 +50,7 @@ constexpr Halves kHalves = {
 
 // ------------------------------------------------------------------------------- coarse pattern
 
-/// Maximum number of chunks into which the N-1 hops of a phase are divided.
+/// Maximum number of chunks into which the coarse pattern divides the N-1 hops of a phase.
 constexpr std::uint32_t kChunks = 6;
 
 void add_lane(CoarsePattern& pattern, const CoarseCosts& costs, double share, const StepIds& start,
@@ -115,8 +115,9 @@ double chain_of_last(const SliceCosts& slice, const Wire& wire) {
   return slice.add + slice.encode + spread(slice, wire);
 }
 
-/// Per partition, a node has two messages and an addition. Its first node saves one of each, and
-/// its owner one message.
+/// Per partition, a port carries two messages, except on two nodes, where it carries one. Every
+/// node adds once, except the one that begins the sum. `fewer` is the largest number of partitions
+/// in which a node can be the same exception.
 Loads loads(const Slices& slices, const Wire& wire) {
   const double fewer = std::ceil(static_cast<double>(slices.count) / wire.nodes);
   Loads loads = mean_loads_of_messages(slices, wire);
@@ -128,7 +129,8 @@ Loads loads(const Slices& slices, const Wire& wire) {
   return loads;
 }
 
-/// Mean over hosts of messages between hosts. Each link of the ring but one carries two.
+/// Mean over hosts of one partition's messages between hosts. The sum and the mean each pass all
+/// steps of the ring but one, which may be between hosts.
 double crossings(std::span<const std::uint32_t> host) {
   double steps = 0;
   for (std::size_t node = 0; node < host.size(); ++node) {

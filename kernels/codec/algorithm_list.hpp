@@ -25,8 +25,8 @@ std::size_t parameters_at(std::string_view text);
 /// Value of a parameter in the text, if given: "0.25" for "tbq(tau=0.25)" and "tau".
 std::optional<std::string> parameter_of(std::string_view text, std::string_view name);
 
-/// Text with a parameter set to a value, as the first one, or removed: "tbq(tau=0.5)" for
-/// "tbq(tau=0.25)", "tau" and "0.5". Does not check that the parameter exists; make_codec() does.
+/// Sets a parameter, which becomes the first, or removes it if `value` is empty: "tbq(tau=0.5)" for
+/// "tbq(tau=0.25)", "tau" and "0.5". Does not check that it exists; make_codec() does.
 std::string with_parameter(std::string_view text, std::string_view name,
                            const std::optional<std::string>& value);
 

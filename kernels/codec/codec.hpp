@@ -52,7 +52,8 @@ struct DecodeItem {
 
 /// Properties of a codec that do not depend on its parameters' values.
 struct CodecTraits {
-  bool half_precision = false;  ///< cast to fp16 or bf16; topologies divide before they add
+  /// Casts to fp16 or bf16. Topologies divide before they add, so that sums stay in range.
+  bool half_precision = false;
   /// With half_precision, the element type of messages, which can be added as arrays.
   ValueType message_values = ValueType::kFloat32;
   int state_arrays = 0;         ///< arrays in a State, with error feedback on
@@ -107,7 +108,7 @@ class Codec {
   virtual std::int64_t stage_bytes(Shape shape, int stage, std::uint64_t step) const;
   /// Arrays kept between steps.
   virtual std::vector<StateArray> states(Shape shape) const;
-  /// Reason why a gradient of this shape is better sent raw; empty if it is not.
+  /// Reason why a gradient of this shape is better sent raw; empty if this codec should send it.
   virtual std::string refusal(Shape shape) const;
   /// Makes the messages of a stage. The means of the earlier stages must be in
   /// StagedSlice::factors. On CUDA it enqueues on `stream` and returns. If messages are additive,

@@ -4,7 +4,8 @@
 #include <cstdint>
 
 /// Data structures that kernels and their callers share, on every device. Device code compiled at
-/// run time (user/nvrtc.hpp) includes this header, so it uses nothing else of the standard library.
+/// run time (user/nvrtc.hpp) includes this header, so it uses only basic headers of the standard
+/// library.
 namespace hipress::kernels {
 
 /// Element type of a gradient in memory. Arithmetic and states are always fp32. An encode widens

@@ -77,7 +77,7 @@ HIPRESS_LANES float to_float(std::uint32_t value) {
   return static_cast<float>(static_cast<std::int32_t>(value));
 }
 
-/// Logical operations on masks; every() makes a mask with all lanes equal.
+/// Logical operations on masks; every() sets all lanes of a mask to one condition.
 HIPRESS_LANES bool both(bool a, bool b) { return a && b; }
 HIPRESS_LANES bool either(bool a, bool b) { return a || b; }
 HIPRESS_LANES bool opposite(bool condition) { return !condition; }
@@ -375,7 +375,7 @@ HIPRESS_LANES void finish_streaming() {
 /// that divides by 3 takes 10 to 36 % longer than one that does not divide; by 2, at most 10 %.
 struct Divisor {
   float by = 1;
-  float factor = 1;  ///< 1 / by, if exact
+  float factor = 1;  ///< 1 / by if that is exact, else 1
   bool divides = false;
   bool multiplies = false;
 

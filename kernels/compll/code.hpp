@@ -10,33 +10,35 @@
 
 #include "kernels/compll/program.hpp"
 
-/// Makes C++ code of values: of scalars of a slice, of numbers on lanes, and of single operations.
+/// Generates C++ code that computes values: scalars of a slice, per-element values on lanes
+/// (kernels/codec/lanes.hpp), and single operations.
 namespace hipress::compll {
 
-/// C++ literal of a number, exact.
+/// C++ literal of exactly this number: of type float if `single`, otherwise double.
 std::string literal(double value, bool single);
 
 /// C++ type of a scalar of a slice.
 const char* cpp_type(ScalarKind kind);
 
-/// C++ type of a number on lanes F.
+/// C++ type of a per-element value on lanes F.
 const char* lane_type(ScalarKind kind);
 
 /// Precision of arithmetic on numbers of kind float.
 enum class Precision : std::uint8_t { kDouble, kSingle };
 
-/// Code of an operation on numbers; `arguments` are code.
+/// Code of an operation on numbers; `arguments` holds the code of its operands.
 std::string number_operation(const Node& node, Precision precision,
                              const std::array<std::string, 3>& arguments);
 
-/// Unique names for values: "v_gap" for a value that the program names gap, else "v12". No other
-/// name in generated code, the frames or C++ begins with "v_" or is "v" and digits.
+/// Makes unique names for values: "v_gap" for the first that the program names gap, "v2_gap" for
+/// the second, and "v12" for value 12 if it has no name. No other name in generated code, the
+/// frames or C++ has these forms.
 class Names {
  public:
   std::string make(const std::string& wish, NodeId id);
 
  private:
-  std::map<std::string, int> used_;  ///< number of requests per name
+  std::map<std::string, int> used_;  ///< number of values by name
 };
 
 /// `roots` and all values that they depend on, arguments before their users. Does not follow the
@@ -55,7 +57,7 @@ std::set<NodeId> needed_for(const Values& values, const std::vector<NodeId>& roo
   }
   return needed;
 }
-/// Code for scalars of a slice.
+/// Generates code that computes scalars of a slice: lines() are statements, text() is a value.
 class ScalarCode {
  public:
   /// `leaves` returns the code of a leaf.
@@ -90,12 +92,12 @@ class ScalarCode {
   std::map<NodeId, std::string> texts_;
   std::string lines_;
 };
-/// A value that element code captures: a member of the object that holds the code.
+/// A per-slice value that element code uses; it is a member of the object that holds the code.
 struct Capture {
   NodeId id;
   std::string name;
 };
-/// Code for per-element values, on lanes F.
+/// Generates code that computes per-element values, on lanes F.
 class LaneCode {
  public:
   /// `leaves` returns the code of a leaf that depends on the element.
@@ -129,7 +131,7 @@ class LaneCode {
   const std::string& lines() const { return lines_; }
   const std::vector<Capture>& captures() const { return captures_; }
   const std::set<std::int64_t>& sites() const { return sites_; }
-  /// Compile-time cost, in operations.
+  /// Estimate of the C++ compiler's work: the number of operations; a draw counts as several.
   int work() const { return work_; }
 
   /// Code of a value as lanes.
@@ -150,7 +152,7 @@ class LaneCode {
  private:
   static constexpr int kWorkOfDraw = 15;
 
-  /// Code of a value that is the same for all lanes, as a scalar.
+  /// Code of an int or bool that is the same for all lanes, as a scalar.
   std::string number(NodeId id) const {
     const Node& node = values_[id];
     return node.op == Op::kInteger ? fmt::format("{}", node.integer) : captured_.at(id);

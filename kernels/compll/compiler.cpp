@@ -31,11 +31,10 @@ std::filesystem::path other_half(const std::filesystem::path& path) {
   return {};
 }
 
-/// SHA-256 of all sources of a program.
 io::Digest digest_of(const std::vector<const Source*>& sources) {
   std::string all;
   for (const Source* source : sources) {
-    all += fmt::format("{} ", source->text.size());  // so that different lists give different texts
+    all += fmt::format("{} ", source->text.size());  // marks where each source ends
     all += source->text;
   }
   return io::sha256(all);

@@ -19,15 +19,14 @@
 ///   }
 namespace hipress::compll {
 
-/// A compiled program.
 struct Compiled {
   Program program;
-  std::string code;  ///< self-contained C++20 and CUDA, with -I<project root>
+  std::string code;  ///< C++20, and CUDA if runs_on_gpus(); needs only -I<project root>
   Notes notes;
 };
 
 /// Compiles the algorithm in a file. XEncode.pse and XDecode.pse (or X_encode.pse and X_decode.pse)
-/// may each hold a half; either may be given, and the other is read too if it exists. Any other
+/// may each hold a half; `path` may name either, and the other is read too if it exists. Any other
 /// file holds the whole algorithm. Throws CompileError for an invalid program, and io::InputError
 /// for a file that cannot be read or for a decoder without its encoder.
 Compiled compile(const std::string& path);

@@ -13,7 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Bound on variables; each use of a name searches all of them.
+/// Maximum number of variables at a time; each use of a name searches all of them.
 constexpr std::size_t kMaxVariables = 1000;
 
 Role role_of(const ast::Function& function) {
@@ -298,7 +298,7 @@ void Elaborator::match_messages() {
 
 void Elaborator::declare(const std::string& name, const ast::Type& declared, const Thing& value,
                          const Place& place) {
-  // A lambda's variables may shadow those outside.
+  // Searches from floor_ on, since a lambda's variables may shadow those outside of it.
   for (std::size_t i = floor_; i < variables_.size(); ++i) {
     const Variable& known = variables_[i];
     if (known.name == name && known.function == function_) {

@@ -1,4 +1,4 @@
-// Operators on blocks of a gradient, and the rules for programs that use them.
+// Evaluates operators on blocks of a gradient, and checks the rules for programs that use them.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Limits of a block's size: whole words of the frame, and at most what a warp of a GPU holds.
+/// Limits of a block's size: whole words of 32 elements, and at most what a warp of a GPU holds.
 constexpr std::int64_t kLeastBlock = 32, kMostBlock = 2048, kBlockStep = 32;
 
 constexpr const char* kSizes =

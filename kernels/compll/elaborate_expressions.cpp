@@ -1,4 +1,4 @@
-// Evaluation of expressions, lambdas and helper functions.
+// Evaluates expressions, lambdas and helper functions.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace hipress::compll {
 
 namespace {
 
-constexpr int kMaxCalls = 100;  ///< nested calls
+constexpr int kMaxCalls = 100;  ///< maximal depth of nested calls
 
 }  // namespace
 
@@ -152,7 +152,7 @@ Thing Elaborator::size(const Expression& expression) {
 }
 
 Thing Elaborator::evaluate_array(const Expression& expression) {
-  // Inside a lambda, an array's name means its current element, except where the array is needed.
+  // Does not call read_name(), which refuses arrays inside lambdas: their sizes may be read there.
   const Thing thing = expression.kind == ExpressionKind::kName
                           ? read(find(expression.name, expression.place), expression.place)
                           : evaluate(expression);

@@ -34,7 +34,7 @@ void Elaborator::expect_element_code(NodeId node, const Place& place) {
       if (argument >= 0) open.push_back(argument);
     }
   }
-  // Operands come before results, so the first failure is the cause.
+  // `seen` is in the order of ids: operands come before results, so the first failure is the cause.
   for (const NodeId id : seen) {
     if (!values().per_element(id)) continue;
     const std::string why = lanes_lack(id);
@@ -93,7 +93,7 @@ std::string Elaborator::lanes_lack(NodeId id) const {
       return lacks("turn all bits of an int", "use ^ with a mask, as c ^ 255");
     case Op::kShiftLeft:
     case Op::kShiftRight:
-      // Lanes can only be shifted by the same number.
+      // A vector shift moves all lanes by the same number of bits.
       if (values.per_element(b)) {
         return lacks("shift by a number of its own", "shift by a constant or a parameter");
       }

@@ -1,4 +1,4 @@
-// The language's operators on arrays and numbers.
+// Evaluates the language's operators on arrays and numbers.
 
 #include <fmt/format.h>
 
@@ -73,7 +73,7 @@ NodeId Elaborator::at(const Thing& array, NodeId index) {
   if (!values().per_element(array.node)) return array.node;
   const Node& by = values()[index];
   if (by.op == Op::kIndex && by.domain == array.domain) return array.node;
-  // An index kept by a selection of this array's elements: the selection can keep the element, too.
+  // If the index belongs to a selection of this array's elements, the selection keeps the element.
   const Node& plain = by.op == Op::kToBits ? values()[by.arguments[0]] : by;
   if (plain.op == Op::kKept) {
     const Domain& chosen = program_.domains[static_cast<std::size_t>(plain.domain)];
@@ -366,7 +366,7 @@ Thing Elaborator::reduce(const Expression& call) {
   if (f.lambda->parameters.size() != 2) {
     throw CompileError(call.operands[2]->place, "reduce takes a lambda of two values");
   }
-  // The computation has the type of the lambda's parameters and result, which agree.
+  // The computation has the type of the lambda's first parameter; the others must agree with it.
   const Type type = scalar_type(f.lambda->parameters[0].type);
   std::vector<Thing> arguments = {made(type, values().leaf(Op::kFirst, type.kind())),
                                   made(type, values().leaf(Op::kSecond, type.kind()))};

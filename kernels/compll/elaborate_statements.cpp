@@ -1,4 +1,4 @@
-// Execution of statements: variables and messages.
+// Executes statements symbolically: sets variables and states, writes and reads messages.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Bound on the steps of inlining; far above the need of any algorithm.
+/// Maximum number of statements and expressions after inlining. Real algorithms need far fewer.
 constexpr int kMaxSteps = 500000;
 constexpr std::size_t kMaxParts = 16;
 
@@ -507,7 +507,7 @@ Thing Elaborator::extract_array(const Type& type, const Expression& operand) {
   }
   const Field like = field(type, operand);
   Part part{.kind = like.kind, .domain = 0, .bits = type.bits, .value = -1, .name = like.name};
-  // An array has the length of the encoder's array at the same position.
+  // The array has the length of the encoder's array at the same position in the message.
   if (program_.encoder && number < program_.encoder->parts.size()) {
     const int theirs = program_.length_domain(program_.encoder->parts[number].domain);
     const auto [known, is_new] = extracted_.try_emplace(theirs, 0);

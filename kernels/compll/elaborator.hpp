@@ -48,7 +48,7 @@ enum class ThingKind : std::uint8_t { kUnset, kScalar, kArray, kLambda, kMessage
 struct Thing {
   ThingKind kind = ThingKind::kUnset;
   Type type;
-  NodeId node = -1;  ///< the scalar, or the array's element at the index
+  NodeId node = -1;  ///< the scalar, or the array's current element
   int domain = 0;    ///< domain of an array
   const ast::Lambda* lambda = nullptr;
   std::size_t scope = 0;  ///< lambda: number of variables known at its definition
@@ -60,7 +60,7 @@ struct Variable {
   Type type;
   Thing value;
   Place place;
-  std::size_t function = 0;  ///< its function call; lambdas of other calls do not see it
+  std::size_t function = 0;  ///< number of its function call; lambdas of others do not see it
 };
 
 /// Result of executing statements, besides variables.
@@ -124,10 +124,10 @@ class Elaborator {
 
   Type scalar_type(const ast::Type& type);
 
-  /// Converts a value to a type, for conversions that are always allowed.
+  /// Converts a value to a type, without checks.
   NodeId converted(NodeId node, const Type& type);
 
-  /// The implicit conversions of the language.
+  /// Converts a value implicitly. Throws CompileError for a condition as a number, or the reverse.
   Thing convert(const Thing& thing, const Type& type, const Place& place);
 
   // ---- statements ----
@@ -153,7 +153,6 @@ class Elaborator {
   /// Clamps a value to the range of finite floats, so that states stay finite.
   NodeId saturated(NodeId node);
 
-  /// True if an array is a state, kept between steps.
   bool is_state(const std::string& name) const;
 
   void run_assignment(const Statement& statement);
@@ -175,14 +174,13 @@ class Elaborator {
 
   void assign_message(const Statement& statement);
 
-  /// Makes one array of a message.
   Part part(const Thing& array, const Expression& operand);
 
   /// True if `part` can be a quantiser's code per element. Otherwise, calls be_general().
   bool take_code(const Part& part, const Expression& operand);
 
-  /// Checks that a code has 1 to 8 bits, and at most `most`. If the number of bits is a parameter,
-  /// narrows the parameter's range.
+  /// Returns true if `bits`, the number of bits of a code, is always from 1 to `most`. If it is a
+  /// parameter, narrows the parameter's range first, provided that its default remains valid.
   bool bound_bits(NodeId bits, std::int64_t most, const Expression& operand);
 
   /// Throws unless the maximal length of a domain follows from the gradient's length and the
@@ -273,10 +271,10 @@ class Elaborator {
 
   Thing sample(const Expression& call);
 
-  /// Random whole number in 0 … width - 1.
+  /// Whole number in 0 … width - 1, made from `draw`, which is random in [0, 1).
   NodeId whole_below(NodeId width, NodeId draw);
 
-  /// Draws of one place in the program.
+  /// Random numbers in [0, 1) of this call, one per element of a domain.
   NodeId draw_site(const Expression& call, int domain);
 
   Thing gather(const Expression& call);
@@ -290,7 +288,7 @@ class Elaborator {
   /// Adds a domain, or returns an equal one.
   int domain(const Domain& made);
 
-  /// `value`, a value of the source's elements, for the elements that `domain` selects of them.
+  /// Makes of `value`, which belongs to the source's elements, a value of the elements of `domain`.
   NodeId kept(int domain, NodeId value);
 
   NodeId at(const Thing& array, NodeId index);
@@ -303,7 +301,8 @@ class Elaborator {
   /// Evaluates an operand that must be an array of ints.
   Thing indices(const Expression& operand);
 
-  /// Makes the program an array program instead of a quantiser; keeps the first call's reason.
+  /// Makes the program a sparsifier or array program instead of a quantiser; the first call's
+  /// reason becomes a note. Throws in a program with blocks.
   void be_general(const Place& place, const std::string& why);
 
   /// Throws the error for a construct that a program with blocks cannot contain.
@@ -311,20 +310,20 @@ class Elaborator {
 
   Thing reduce(const Expression& call);
 
-  /// Kind of the reduction that a lambda of kFirst and kSecond computes.
+  /// Kind of the reduction by a lambda that returns `body`, a value of kFirst and kSecond.
   ReductionKind reduction_kind(NodeId body);
 
   void finish(Reduction& reduction, const Type& type, const Expression& call);
 
   NodeId add(const Reduction& reduction);
 
-  /// Checks the element code of a quantiser: it may read elements, not their indices. Anything else
-  /// makes it an array program. The reason names the first expression that lanes cannot compute, at
-  /// its own place if known, else at `place`.
+  /// Checks that lanes can compute an element's value in a quantiser, and that the value does not
+  /// depend on the element's index. Otherwise calls be_general(), with the place of the first
+  /// expression that lanes cannot compute, or with `place` if that is unknown.
   void expect_element_code(NodeId node, const Place& place);
 
   /// Reason why 32-bit lanes cannot compute an element's value correctly from its arguments, and
-  /// what they could do instead; empty if they can. Whole numbers are modulo 2^32 on lanes:
+  /// what to write instead; empty if they can. Whole numbers are modulo 2^32 on lanes:
   /// negative ones can be added, chosen or converted to floats, but comparisons and clamping take
   /// every operand as unsigned, including scalars of the slice.
   std::string lanes_lack(NodeId id) const;
@@ -361,7 +360,7 @@ class Elaborator {
   /// True if a domain is that of blocks, in the encoder or in the decoder.
   bool is_of_blocks(int domain) const;
 
-  /// Makes the message of a program with blocks: numbers per block, then a code per element.
+  /// Checks the message of a program with blocks, whose last array becomes the code of elements.
   void take_blocks(const std::vector<const Expression*>& arrays);
 
   /// Checks the rules that hold for a program with blocks as a whole.
@@ -409,9 +408,9 @@ class Elaborator {
   Program program_;
   Notes notes_;
   std::vector<Variable> variables_;
-  std::set<std::size_t> locked_;  ///< variables read by a lambda
+  std::set<std::size_t> locked_;  ///< variables that a lambda reads: they cannot change any more
   std::map<std::pair<const Expression*, std::size_t>, std::int64_t> sites_;
-  std::size_t path_ = 0;  ///< hash of the call path: each call has its own draws
+  std::size_t path_ = 0;  ///< hash of the calls that led here; each path has its own draws
 
   Role role_ = Role::kHelper;
   std::string gradient_, message_;
@@ -423,9 +422,9 @@ class Elaborator {
   std::size_t function_ = 0, functions_ = 0;
   Captures captures_ = Captures::kNone;
   int domain_ = 0;                ///< domain that the current lambda runs over
-  std::map<int, int> extracted_;  ///< by domain of the encoder: the decoder's domain
+  std::map<int, int> extracted_;  ///< decoder's domain for a domain of the encoder
   const Type* result_type_ = nullptr;
-  NodeId unrotated_ = -1;  ///< decoder: argument of hadamard
+  NodeId unrotated_ = -1;  ///< decoder: the array that hadamard rotates
   int steps_ = 0, calls_ = 0;
   struct General {
     Place place;

@@ -13,7 +13,7 @@ namespace hipress::compll {
 
 namespace {
 
-/// Limit of lines of loops, equal to Emitter::kMaxLines.
+/// Maximum number of lines in the bodies of loops, equal to Emitter::kMaxLines.
 constexpr int kMaxLines = 20000;
 
 /// Statements that compute values of an encoder or decoder, each array in its own loop. A value's
@@ -50,7 +50,7 @@ class Statements {
   const std::string& lines() const { return text_; }
   const std::string& text(NodeId id) const { return scalars_.at(id); }
 
-  /// Code of a function of an element of a domain: "[&](std::int64_t i) { … return value; }".
+  /// Code of a function that computes value `id` of element i: "[&](std::int64_t i) { … }".
   std::string function(NodeId id, const char* index = "i") const {
     return fmt::format("[&]([[maybe_unused]] std::int64_t {}) {{\n{}    }}", index,
                        body(id, index));
@@ -121,7 +121,7 @@ class Statements {
     }
   }
 
-  /// Generates the array or scalar that a leaf reads, once.
+  /// Generates the array or scalar that a leaf reads, unless this has been done already.
   void prepare(const Node& node) {
     prepare_domain(node.domain);
     switch (node.op) {
@@ -393,14 +393,14 @@ class Statements {
   }
 
  public:
-  /// Index of the length of an encoder's domain in a message; -1 for the slice's length.
+  /// Index in message_domains() of the domain with this domain's length; -1 for the slice's length.
   static int message_length(const Program& program, int domain) {
     const std::vector<int> domains = message_domains(program);
     const auto found = std::find(domains.begin(), domains.end(), program.length_domain(domain));
     return found == domains.end() ? -1 : static_cast<int>(found - domains.begin());
   }
 
-  /// Domains of the arrays in the encoder's message, except the slice.
+  /// Domains whose lengths a message holds: those of its arrays, each once, without the slice.
   static std::vector<int> message_domains(const Program& program) {
     std::vector<int> domains;
     for (const Part& part : program.encoder->parts) {
@@ -463,7 +463,7 @@ class ArrayEmitter : Emitter {
     return most(of.source);
   }
 
-  /// True if the maximal length is known before encoding.
+  /// True if the maximal length of a domain is known before encoding.
   bool bounded(int domain) const {
     if (domain == 0) return true;
     const Domain& of = program_.domains[static_cast<std::size_t>(domain)];
@@ -506,7 +506,7 @@ class ArrayEmitter : Emitter {
     std::vector<NodeId> roots = encoder_.field_values;
     for (const Part& part : encoder_.parts) roots.push_back(part.value);
     for (const StateArray& state : encoder_.states) roots.push_back(state.next);
-    // Lengths are needed even if no element is.
+    // An index of each domain makes Statements compute its length, even if no value uses it.
     const std::vector<int> domains = Statements::message_domains(program_);
     for (const int domain : domains) {
       roots.push_back(values_.element(Op::kIndex, ScalarKind::kInt, 0, domain));

@@ -85,7 +85,7 @@ class BlockEmitter : Emitter {
         outside.members, operations, code.lines(), result, outside.setup, outside.values);
   }
 
-  /// Indices of the values of Program::spread that belong to the encoder, or to the decoder.
+  /// Indices in Program::spread of the decoder's values if `decoder`, otherwise of the encoder's.
   std::vector<std::size_t> spread_in(bool decoder) const {
     std::vector<std::size_t> numbers;
     for (std::size_t i = 0; i < program_.spread.size(); ++i) {
@@ -96,7 +96,7 @@ class BlockEmitter : Emitter {
     return numbers;
   }
 
-  /// `struct NAME` with the values of a block, and `struct NAMECode` whose `of(ARGUMENT)` makes it.
+  /// Code of `struct NAME`, a block's values, and of `NAMECode`, whose `of(ARGUMENT)` makes a NAME.
   std::string block_struct(const std::string& name, const std::string& argument,
                            const std::vector<NodeId>& sent,
                            const std::vector<std::size_t>& spread) const {

@@ -131,7 +131,7 @@ class QuantizerEmitter : Emitter {
     return !(values_.is_constant(reduction.initial) && initial.integer == 0 && initial.real == 0);
   }
 
-  /// Code of a reduction's result. Adding 0 turns -0 into 0: the order of zeros must not matter.
+  /// Code of a reduction's result. Adding 0 turns -0 into 0: the sign would depend on the order.
   std::string concluded(std::size_t number, std::size_t k, const ScalarCode& first) const {
     const Reduction& reduction = encoder_.reductions[number];
     const std::string initial = adds_initial(number) ? first.text(reduction.initial) : "";
@@ -183,7 +183,7 @@ class QuantizerEmitter : Emitter {
         outside.members, code.lines(), planes, outside.setup, outside.values);
   }
 
-  /// True if a value is a choice among constants.
+  /// True if an int is a choice (kSelect, maybe nested) among constants.
   bool chooses_constants(NodeId id) const {
     for (const NodeId part : needed_for(values_, {id}, [&](NodeId at) {
            return values_[at].op != Op::kSelect || values_[at].kind != ScalarKind::kInt;
@@ -196,7 +196,7 @@ class QuantizerEmitter : Emitter {
     return true;
   }
 
-  /// Bit p of such a value, as a condition. Shared parts are visited once.
+  /// Bit p, as a condition, of a value that chooses constants. Shared parts are visited once.
   NodeId plane(NodeId root, std::int64_t p) {
     std::map<NodeId, NodeId> planes;
     for (const NodeId id : needed_for(values_, {root}, [&](NodeId at) {

@@ -16,14 +16,13 @@ struct NextState {
   bool cleared;
 };
 
-/// Parts of a program that is a sparsifier.
 struct Sparsifier {
   NodeId entry, count;
   std::vector<NextState> states;
   int score = -1;  ///< index of the state that holds the entry, or -1
 };
 
-/// Recognises sparsifiers.
+/// Finds out if a program is a sparsifier: run() returns its parts, or nothing.
 class SparsifierMatch {
  public:
   explicit SparsifierMatch(const Program& program) : program_(program), values_(program.values) {}
@@ -48,7 +47,7 @@ class SparsifierMatch {
       if (next.value == made.entry) made.score = static_cast<int>(i);
       made.states.push_back(next);
     }
-    // The frame reads entries again after updating the states, from a state or from the residual.
+    // After updating the states, the frame reads entries again, from one of them or the residual.
     if (encoder.error_feedback) {
       if (values_[made.entry].op != Op::kGradient) return {};
       made.score = -1;
@@ -59,7 +58,7 @@ class SparsifierMatch {
   }
 
  private:
-  /// Skips a clamp to 32 bits: indices are below 2^32 anyway.
+  /// Skips a clamp to 32 bits, which does not change an index: indices are below 2^32.
   const Node& plain(NodeId id) const {
     const Node& node = values_[id];
     if (node.op != Op::kToBits) return node;
@@ -67,7 +66,7 @@ class SparsifierMatch {
     return bits.op == Op::kInteger && bits.integer == 32 ? values_[node.arguments[0]] : node;
   }
 
-  /// Value of the source that a selection kept; -1 if `node` is not such a value.
+  /// Value of the source's element that `node` stands for if it is a kKept of `domain`; else -1.
   NodeId kept(const Node& node, int domain) const {
     if (node.op != Op::kKept || node.domain != domain) return -1;
     return program_.domains[static_cast<std::size_t>(domain)]
@@ -113,7 +112,7 @@ class SparsifierMatch {
     return cleared ? NextState{node.arguments[2], true} : NextState{id, false};
   }
 
-  /// True if a value is arithmetic of the gradient, states and scalars of the slice only.
+  /// True if a value is float arithmetic on gradient, states, and scalars known before the encode.
   bool on_lanes(NodeId root) const {
     const auto scalar = [&](NodeId id) { return !values_.per_element(id); };
     for (const NodeId id : needed_for(values_, {root}, scalar)) {
@@ -177,7 +176,7 @@ class SparsifierEmitter : Emitter {
     return values_[id].op == Op::kReal && values_[id].real == number;
   }
 
-  /// Value with all states set to 0. The gradient is finite; the sign of a zero does not matter.
+  /// Value if all states are 0, simplified for a finite gradient. The sign of a zero may change.
   NodeId without_states(NodeId root) {
     constexpr double kLargest = 3.4028234663852886e38;
     std::map<NodeId, NodeId> becomes;
@@ -207,7 +206,7 @@ class SparsifierEmitter : Emitter {
     return becomes.at(root);
   }
 
-  /// Code of an element's entry with all states 0.
+  /// Code of Selection::first(): an element's entry if all states are 0.
   std::string first() {
     const NodeId entry = without_states(sparsifier_.entry);
     const LaneCode code(values_, {entry}, [&](NodeId id) { return element_leaf(id); });

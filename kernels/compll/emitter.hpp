@@ -10,28 +10,29 @@
 
 namespace hipress::compll {
 
-/// Base of the generators of all kinds: parameters, the message's fields, leaves.
+/// Base of the generators of all kinds. Generates what they share: parameters, the message's
+/// fields, and leaves (values without operands).
 class Emitter {
  protected:
   Emitter(const Program& program, const io::Digest& sources);
 
-  /// Lines of C++ that g++ compiles in about ten seconds; far above the need of any algorithm.
+  /// Maximum number of generated lines: g++ takes about ten seconds. Algorithms need far fewer.
   static constexpr int kMaxLines = 20000;
 
   std::string struct_name() const;
 
-  /// The whole generated file around the struct's members. `macro` exports it.
+  /// Makes the whole generated file from the struct's members. `macro` exports the struct.
   std::string file(const std::string& members, const std::string& headers,
                    const std::string& macro) const;
 
   // ---- leaves ----
 
   std::string parameter(std::int64_t number) const;
-  /// Code of an encoder's leaf, once per slice; `scalars` holds the results of measuring.
+  /// Code of an encoder's leaf with one value per slice; size and reductions are in `scalars`.
   std::string scalar_leaf(NodeId id) const;
-  /// Code of a decoder's leaf, once per slice; `wire` holds the message's fields.
+  /// Code of a decoder's leaf with one value per slice; the message's fields are in `wire`.
   std::string decoder_leaf(NodeId id) const;
-  /// Code of a leaf on lanes.
+  /// Code of a leaf with one value per element, on lanes.
   std::string element_leaf(NodeId id) const;
   std::string reduction_name(std::int64_t number) const;
 
@@ -42,7 +43,7 @@ class Emitter {
   std::string parameters() const;
   std::string constructor() const;
   std::string wire() const;
-  /// Statements that fill `wire` from values of `code`.
+  /// Statements that fill `wire` with the values that `code` computes.
   template <class Code>
   std::string fill_wire(const Code& code) const {
     std::string text;
@@ -52,10 +53,11 @@ class Emitter {
     }
     return text;
   }
-  /// Code of the check that all floats are finite: "is_finite(wire.a) && …".
+  /// Code that checks that all float fields are finite: "is_finite(wire.a) && … && ", or "".
   std::string finite_wire() const;
 
-  /// Members for captured values, and their initial values, in order.
+  /// Code for values that element code captures: members of a struct, the statements that compute
+  /// their initial values (`setup`), and these values, in the members' order.
   struct Captured {
     std::string members, setup, values;
   };
@@ -69,7 +71,7 @@ class Emitter {
   std::vector<std::string> wire_names_;
 
  private:
-  /// Counts operations per element; throws std::length_error if there are too many.
+  /// Adds to the number of operations per element; throws std::length_error if it gets too large.
   void add_work(int operations) const;
   void name_wire();
   const char* field_type(std::size_t field) const;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLongestWord = 80;
 
-/// A token comes before its own prefixes.
+/// Order in which tokens are tried: "<=" comes before its prefix "<".
 constexpr std::array<std::string_view, 39> kPunctuation = {
     "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "->", "+=", "-=", "*=", "/=",
     "+",  "-",  "*",  "/",  "%",  "<",  ">",  "=",  "!",  "&",  "|",  "^",  "~",

@@ -288,7 +288,7 @@ class Parser {
     return made;
   }
 
-  /// Adds an operand and updates the height of `of`; long chains of operators are high, too.
+  /// Adds an operand and updates the height of `of`. A chain a + b + c … is as high as it is long.
   void add(Expression& of, ExpressionPtr operand) {
     grow(of, operand->height);
     of.operands.push_back(std::move(operand));
@@ -436,7 +436,7 @@ class Parser {
   const std::vector<Token> tokens_;
   std::size_t at_ = 0;
   int depth_ = 0;
-  int tallest_ = 0;  ///< height of the tallest expression since the last check
+  int tallest_ = 0;  ///< greatest height of an expression in the current lambda
 };
 
 }  // namespace

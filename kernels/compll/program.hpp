@@ -18,29 +18,29 @@ namespace hipress::compll {
 enum class ScalarKind : std::uint8_t { kBool, kInt, kFloat };
 
 enum class Op : std::uint8_t {
-  // leaves
+  // leaves: values without operands
   kInteger,    ///< number in `integer`
   kReal,       ///< number in `real`
   kParameter,  ///< parameter `integer` of the algorithm
-  kSize,       ///< elements of the slice
+  kSize,       ///< number of elements of the slice
   kReduction,  ///< reduction `integer` of the encoder
   kField,      ///< field `integer` of the message
-  kLength,     ///< elements of a domain
+  kLength,     ///< number of elements of domain `integer`
   kIndex,      ///< this element's index
   kGradient,   ///< this element of the gradient
   kState,      ///< this element of state array `integer`, as the last step left it
   kCode,       ///< this element of the message's codes, of at most 8 bits
   kPart,       ///< this element of array `integer` of the message
-  kDraw,       ///< uniform in [0, 1), per element and call site `integer`
-  kKept,       ///< value Domain::kept[`integer`] of the source's element
+  kDraw,       ///< random number in [0, 1), one per element and call site `integer`
+  kKept,       ///< Domain::kept[`integer`], for the source's element that became this one
   kIn,         ///< bool: this element's index is among the indices of mark `integer`
-  kScattered,  ///< this element of scatter `integer`
+  kScattered,  ///< this element of the array that scatter `integer` makes
   kRotated,    ///< this element of the gradient after the rotation of its block
-  kInBlocks,   ///< per block: reduction `integer` of the encoder over its elements
-  kOfBlock,    ///< per element: value `integer` of Program::spread, of the element's block
+  kInBlocks,   ///< per block: result of Encoder::block_reductions[`integer`]
+  kOfBlock,    ///< per element: Program::spread[`integer`] of the element's block
   kFirst,      ///< first argument of a reduction's lambda
   kSecond,     ///< second argument
-  // arithmetic: int with int, float with float
+  // arithmetic: all operands are ints, or all are floats
   kAdd,
   kSubtract,
   kMultiply,
@@ -79,7 +79,7 @@ struct Node {
   ScalarKind kind;
   NodeId arguments[3] = {-1, -1, -1};
   std::int64_t integer = 0;
-  int domain = -1;  ///< domain of per-element leaves
+  int domain = -1;  ///< leaf with one value per element: its domain; otherwise -1
   double real = 0;
   std::string name;  ///< name in the program: a hint for generated code, not part of the value
 };
@@ -95,13 +95,13 @@ class Values {
   NodeId element(Op op, ScalarKind kind, std::int64_t number = 0, int domain = 0);
   /// Makes the element of array `number`, of kind `kind`, at an index.
   NodeId at(std::int64_t number, ScalarKind kind, NodeId index);
-  /// Makes an operation, of the arguments' kind, except for comparisons (bool) and conversions.
+  /// Makes an operation. Comparisons give bool, conversions their type, others the arguments' kind.
   NodeId make(Op op, NodeId a, NodeId b = -1, NodeId c = -1);
   NodeId select(NodeId condition, NodeId yes, NodeId no);
 
   const Node& operator[](NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   std::size_t size() const { return nodes_.size(); }
-  /// Names a node unless it has a name.
+  /// Names a node, unless it has a name already.
   void name(NodeId id, const std::string& name);
   bool is_constant(NodeId id) const;
 
@@ -109,15 +109,15 @@ class Values {
   int domain(NodeId id) const { return facts_[static_cast<std::size_t>(id)].domain; }
   /// True if the value depends on the element.
   bool per_element(NodeId id) const { return domain(id) >= 0; }
-  /// True if it depends on a draw.
+  /// True if the value depends on a draw.
   bool draws(NodeId id) const { return facts_[static_cast<std::size_t>(id)].draws; }
-  /// True if it depends on a kFirst or kSecond.
+  /// True if the value depends on a kFirst or kSecond.
   bool open(NodeId id) const { return facts_[static_cast<std::size_t>(id)].open; }
-  /// True if it depends on the slice: size, reductions, fields.
+  /// True if the value depends on a scalar of the slice: kSize, kReduction, kField, kLength or kAt.
   bool by_slice(NodeId id) const { return facts_[static_cast<std::size_t>(id)].by_slice; }
-  /// True if it is known only during an encode: reductions, lengths, elements of arrays.
+  /// True if the value is known only during an encode: it depends on a kReduction, kLength or kAt.
   bool measured(NodeId id) const { return facts_[static_cast<std::size_t>(id)].measured; }
-  /// True if it depends on a message's content other than the lengths of its arrays.
+  /// True if the value depends on a message's content other than the lengths of its arrays.
   bool from_message(NodeId id) const { return facts_[static_cast<std::size_t>(id)].from_message; }
   /// Number of measuring passes before the value is known.
   int passes_before(NodeId id) const { return facts_[static_cast<std::size_t>(id)].passes; }
@@ -129,7 +129,7 @@ class Values {
     std::int64_t least, most;
   };
   Range range(NodeId id) const { return facts_[static_cast<std::size_t>(id)].range; }
-  /// Ranges of the parameters, by number; set before they are used.
+  /// Ranges of the parameters, by number. A parameter's must be there before kParameter is made.
   std::vector<Range> parameter_ranges;
   /// Narrows the range of parameter `number`, and of all values derived from it.
   void hold_parameter(std::int64_t number, Range range);
@@ -158,18 +158,18 @@ struct ProgramParameter {
   std::optional<double> value;  ///< default; if empty, the user must give a value
   double least = 0, most = 0;
   int multiple = 1;  ///< for whole numbers: every value is a multiple of it
-  bool own = false;  ///< if not 0, the algorithm becomes an optimizer
+  bool own = false;  ///< a value other than 0 makes the algorithm an optimizer
 };
 
 /// Origin of an array's length and indices.
 enum class DomainKind : std::uint8_t {
   kSlice,      ///< elements of the gradient; domain 0
-  kRange,      ///< 0 … `node` - 1
+  kRange,      ///< the indices 0 … `node` - 1
   kFilter,     ///< the source's elements for which `node` holds, in their order
   kLargest,    ///< the `count` elements of the source with the largest |node|, in their order
   kSorted,     ///< the source's elements, sorted by `node`
   kExtracted,  ///< decoder: as many elements as the encoder's domain `source` has
-  kBlocks,     ///< one per `node` elements of the slice, and one for the elements left over
+  kBlocks,     ///< blocks of `node` elements of the slice; the last block may be shorter
 };
 
 struct Domain {
@@ -187,13 +187,13 @@ struct Array {
   NodeId element;
 };
 
-/// Mark of the elements of domain `target` that are among some indices.
+/// Mark of the elements of domain `target` whose indices are among the values of `index`.
 struct Mark {
   NodeId index;  ///< per element of domain `source`
   int source, target;
 };
 
-/// An array over domain `target`: `value` at `index`, both over domain `source`, and 0 elsewhere.
+/// An array over domain `target`: `value` at `index` for every element of `source`, 0 elsewhere.
 struct Scatter {
   NodeId index, value;  ///< per element of domain `source`
   int source, target;
@@ -211,7 +211,7 @@ struct Reduction {
   std::string name;
 };
 
-/// Storage of a field of a message.
+/// Storage of a field of a message: float, int, uint8 or uint<bits>.
 enum class FieldKind : std::uint8_t { kFloat, kInt, kByte, kWord };
 
 struct Field {
@@ -222,8 +222,8 @@ struct Field {
 /// An array of a message.
 struct Part {
   FieldKind kind;
-  int domain;         ///< slice or, in a decoder, kExtracted
-  NodeId bits = -1;   ///< bits of kWord
+  int domain;         ///< domain of its elements; in a decoder, the slice or a kExtracted
+  NodeId bits = -1;   ///< kByte, kWord: bits per element
   NodeId value = -1;  ///< encoder: value per element
   std::string name;
 };
@@ -244,16 +244,16 @@ struct Encoder {
   std::vector<NodeId> field_values;
   std::vector<Part> parts;
   NodeId bits = -1;  ///< bits of `code`
-  NodeId code = -1;  ///< the only part, if it is a code of at most 8 bits per element; else -1
+  NodeId code = -1;  ///< quantiser: an element's code of at most 8 bits; otherwise -1
   bool error_feedback = false;
 };
 
-/// Decoder: the value of an element.
+/// Decoder: the fields and arrays that it reads, and the decoded values.
 struct Decoder {
   std::vector<Field> fields;
   std::vector<Part> parts;
   NodeId bits = -1;   ///< bits of the codes, from fields and parameters, if the encoder has a code
-  NodeId level = -1;  ///< per element of the slice
+  NodeId level = -1;  ///< decoded value, per element of the slice
   NodeId rotation = -1;  ///< bool: the levels belong to rotated blocks; -1 if never
 };
 
@@ -263,7 +263,7 @@ struct Program {
   Values values;
   std::vector<ProgramParameter> parameters;
   std::vector<Domain> domains = {{}};
-  /// Domain that determines a domain's length: that of a sorted array is its source's.
+  /// Domain that has the length of `domain`: for a sorted array, that of the array before sorting.
   int length_domain(int domain) const {
     while (domains[static_cast<std::size_t>(domain)].kind == DomainKind::kSorted) {
       domain = domains[static_cast<std::size_t>(domain)].source;
@@ -276,14 +276,13 @@ struct Program {
   /// Elements of a block if the program works on blocks, else -1. Such a program is a quantiser
   /// whose message has numbers for every block.
   NodeId block = -1;
-  std::vector<NodeId> spread;  ///< values of blocks that are visible to their elements
+  std::vector<NodeId> spread;  ///< values of a block that its elements read
   /// True for a quantiser: one code per element, measured and coded in passes over the slice.
   bool quantizer = true;
   std::optional<Encoder> encoder;
   std::optional<Decoder> decoder;
 };
 
-/// A checked program and the compiler's notes.
 struct Elaborated {
   Program program;
   Notes notes;

@@ -28,7 +28,7 @@ Source read_source(const std::string& path) {
 
 namespace {
 
-/// Characters of a source line shown on each side of the caret, at most.
+/// Maximum numbers of characters of a source line that are shown before and after the caret.
 constexpr std::size_t kShownBefore = 60, kShownAfter = 40;
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }

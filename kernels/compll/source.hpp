@@ -14,8 +14,8 @@ struct Source {
   std::string text;
 };
 
-/// Reads a file. Throws io::InputError if it cannot be read, if it is longer than 1 MiB, or if its
-/// name has control characters or is not UTF-8.
+/// Reads a file. Throws io::InputError if the file cannot be read, is longer than 1 MiB, or has a
+/// format that io::kind_of() knows, or if its name has control characters or is not UTF-8.
 Source read_source(const std::string& path);
 
 /// A stretch of a source's text.
@@ -26,8 +26,8 @@ struct Place {
 };
 
 /// Formats a message: "FILE.pse:3:14: message", the source line, and a caret under the place.
-/// `kind` goes before the message ("note: ") and may be empty. Long lines are cut to about 100
-/// characters around the caret, between "…".
+/// `kind` goes before the message ("note: ") and may be empty. Of a long line, about 100 characters
+/// around the caret are shown, with "…" where the line is cut.
 std::string describe(const Place& place, std::string_view kind, std::string_view message);
 
 /// Error in a program; what() is the whole message as printed.

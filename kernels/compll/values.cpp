@@ -31,7 +31,7 @@ bool same(const Node& a, const Node& b) {
          std::equal(std::begin(a.arguments), std::end(a.arguments), std::begin(b.arguments));
 }
 
-/// Wrapping arithmetic, as defined by the language.
+/// Converts modulo 2^64: ints of the language wrap.
 std::int64_t wrap(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 std::int64_t fold(Op op, std::int64_t a, std::int64_t b) {
@@ -206,7 +206,7 @@ NodeId Values::make(Op op, NodeId a, NodeId b, NodeId c) {
       return compares(op) ? boolean(value != 0) : integer(value);
     }
   }
-  // Folds reals only if fp32 and double give the same result.
+  // Folds no other operation on floats: the results could differ between fp32 and double.
   if (constant && op == Op::kNegate) return real(-x.real);
   if (op == Op::kNot && x.op == Op::kNot) return x.arguments[0];
   if (x.kind == ScalarKind::kBool && (op == Op::kAnd || op == Op::kOr)) {

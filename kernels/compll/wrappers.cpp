@@ -19,8 +19,8 @@ namespace hipress::compll {
 namespace {
 
 /// One row per framework. Its template, wrappers/NAME.cpp, is C++ with $placeholders (or
-/// ${placeholders}), in three sections. `declare` formats a parameter's declaration for the
-/// framework; `with` is its default, if any.
+/// ${placeholders}), in three sections: head, wrapper and registration. `declare` formats a
+/// parameter's declaration for the framework; `with` is the parameter's default, or empty.
 struct Framework {
   std::string_view name;
   std::string (*declare)(const ProgramParameter& parameter, const std::string& with);

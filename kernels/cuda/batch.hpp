@@ -21,7 +21,7 @@ namespace hipress::kernels {
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kWarpsPerBlock = 8;
 inline constexpr int kThreadsPerBlock = kWarpThreads * kWarpsPerBlock;
-/// One warp processes one tile; lane l processes element l of each word.
+/// Elements of a thread block. A warp processes one tile; its lane l, element l of each word.
 inline constexpr std::int64_t kElementsPerBlock = std::int64_t{kWarpsPerBlock} * kTileElements;
 
 /// Maximal size of kernel parameters.

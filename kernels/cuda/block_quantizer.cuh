@@ -29,7 +29,7 @@ struct FromFirstLane {
   __device__ auto operator()(auto value) const { return __shfl_sync(kAllLanes, value, 0); }
 };
 
-/// Rotates a block of `count` elements; each lane has a column.
+/// Rotates a block of `count` elements; lane l holds elements l, l + 32 … in `rows`.
 __device__ inline void rotate_block(float (&rows)[kMaxBlockWords], int count) {
   const int lane = threadIdx.x % kWarpThreads;
 #pragma unroll
@@ -61,7 +61,7 @@ __device__ inline void rotate_block(float (&rows)[kMaxBlockWords], int count) {
   }
 }
 
-/// Writes the codes of a word, one per lane.
+/// Writes a word's codes; `code` is the one of this lane's element.
 __device__ inline void store_word_codes(int bits, std::uint8_t* to, std::uint32_t code) {
   const int lane = threadIdx.x % kWarpThreads;
   if (bits == 8) {
@@ -93,8 +93,8 @@ __device__ inline std::uint32_t load_word_code(int bits, const std::uint8_t* fro
   return code;
 }
 
-/// Loads the columns of a block of values v. With a residual, v is always finite, so the inputs'
-/// non-finite flags are added to `flags`.
+/// Loads a block's values v; lane l gets elements l, l + 32 …. A residual makes v finite even where
+/// the input is not, so the inputs' non-finite flags are then added to `flags`.
 __device__ inline void load_values(const BlockEncodeSlice& slice, ValueType type,
                                    std::int64_t first, int count, float (&rows)[kMaxBlockWords],
                                    std::uint32_t& flags) {
@@ -128,7 +128,7 @@ __device__ const std::uint8_t* codes_of(const Algorithm& algorithm, const std::b
          first / kWordElements * code_bytes(code_bits(algorithm));
 }
 
-/// Decodes a block's codes into columns, rotated back.
+/// Decodes a block's codes and rotates the values back; lane l gets elements l, l + 32 ….
 template <class Algorithm>
 __device__ void decode_block(const Algorithm& algorithm, const std::uint8_t* codes,
                              const typename Algorithm::DecodedBlock& of_block, int count,
@@ -175,7 +175,7 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
       flags |= non_finite_flag(rows[row]);
       found = combine(found, measure.template of<float>(rows[row], first + offset));
     }
-    // Lane 0 has the result.
+    // combine_warp() leaves the result in lane 0; all lanes take it from there.
     const Partial whole = combine_warp<float>(found).template each<float>(FromFirstLane());
     const auto made = block_code.of(whole);
     bool finite = true;
@@ -194,7 +194,7 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
       store_word_codes(bits, codes + row * code_bytes(bits), code);
     }
     if constexpr (Algorithm::kErrorFeedback) {
-      if (slice.residual != nullptr) {  // a residual must stay finite
+      if (slice.residual != nullptr) {  // the residual, v minus the decoded block, stays finite
         __syncwarp();
         decode_block(algorithm, codes, algorithm.decoded_block_code().of(made.sent), count, rows);
 #pragma unroll
@@ -230,8 +230,8 @@ __device__ void update_residual(const Algorithm& algorithm, const BlockEncodeSli
   }
 }
 
-/// Runs after encode_blocks, with the same grid. Writes the start of the message, zeros and the
-/// residual. A non-finite slice gets an all-zero body and keeps its residual.
+/// Runs after encode_blocks, with the same grid. Writes the message's start, the padding before the
+/// codes, and the residual. A non-finite slice gets zeros after the start, and keeps its residual.
 template <class Algorithm>
 __global__ void conclude_blocks(const Algorithm algorithm, const Batch<BlockEncodeSlice> batch) {
   const BlockEncodeSlice& slice = batch.slice_of(blockIdx.x);

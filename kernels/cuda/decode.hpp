@@ -18,8 +18,8 @@ inline std::size_t parts_of(const DecodeItem& item) {
       1, (item.messages.size() + kMessagesPerLaunch - 1) / kMessagesPerLaunch);
 }
 
-/// Part `part` of an item whose messages should have `bytes` bytes; `sums` holds the slice between
-/// the parts.
+/// Part `part` of an item whose messages should have `bytes` bytes. `sums` holds the sums so far
+/// between the launches of its parts.
 inline DecodeSlice part_of(const DecodeItem& item, std::size_t part, std::int64_t bytes, void* sums,
                            ValueType type_of_sums) {
   const bool first = part == 0, last = part + 1 == parts_of(item);

@@ -18,12 +18,12 @@ std::size_t rounds_of(const DecodeItem& item) {
   return item.elements > 0 ? std::max<std::size_t>(1, item.messages.size()) : 0;
 }
 
-/// True if sums must stay in fp32 between rounds, since they would be rounded otherwise.
+/// True for a 16-bit slice in several rounds: its sums stay in fp32, to be rounded only once.
 bool waits_in_fp32(const DecodeItem& item) {
   return item.type != ValueType::kFloat32 && rounds_of(item) > 1;
 }
 
-/// Offsets of an item's temporary memory; its messages use it in turn.
+/// Offsets of an item's temporary memory, which its messages use one after the other.
 struct Places {
   std::size_t spoiled, found, chunks, exponents, sums;
 };

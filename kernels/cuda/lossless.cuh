@@ -26,9 +26,8 @@ namespace hipress::kernels::lossless {
 static_assert(kThreadsPerBlock == kSymbols, "a thread has a symbol");
 static_assert(kFloatsOfChunk % kElementsPerBlock == 0, "no thread block has parts of two chunks");
 
-/// A chunk of a slice.
 struct Chunk {
-  std::int64_t number, first, count;  ///< in elements
+  std::int64_t number, first, count;  ///< index, first element, number of elements
 
   /// The chunk that contains an element.
   __device__ static Chunk of(std::int64_t element, ValueType type, std::int64_t elements) {
@@ -44,17 +43,16 @@ __device__ std::int64_t first_of_block(const Slice& slice) {
 
 // ---- encoding ----
 
-/// Results for a chunk between the kernels.
+/// Results of measure_chunks and place_chunks for a chunk.
 struct ChunkPlan {
   std::int64_t at;      ///< offset in the message, in bytes
-  std::uint32_t bytes;  ///< ChunkStart's
+  std::uint32_t bytes;  ///< ChunkStart::bytes
   Form form;
   std::uint32_t stream_bytes[kStreams];
   std::uint8_t lengths[kSymbols];
-  std::uint32_t first_bits[kThreadsPerBlock];  ///< first bit in the streams, per thread
+  std::uint32_t first_bits[kThreadsPerBlock];  ///< per thread: bit where its Run begins
 };
 
-/// One slice to encode.
 struct LosslessSlice {
   const void* values;
   std::int64_t elements;
@@ -74,7 +72,8 @@ struct LosslessSlice {
   }
 
  private:
-  /// Makes a NaN quiet, as on a CPU; a GPU's division would lose its payload.
+  /// Bits of value / divisor. A NaN only becomes quiet, as on a CPU: a GPU's division would lose
+  /// its payload.
   __device__ std::uint32_t divided(float value) const {
     const std::uint32_t bits = as_bits(value);
     return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x00400000u : as_bits(divisor(value));
@@ -105,8 +104,8 @@ struct CodedNumbers {
   }
   __device__ std::uint8_t exponent(std::int64_t i) const { return exponent_of(type, bits(i)); }
 
-  /// True if narrowing is exact for all numbers. Called by the whole thread block; stops at the
-  /// first part with a number that is not.
+  /// True if narrowing is exact for all numbers. Called by the whole thread block, which checks
+  /// kAtOnce numbers at a time and stops after the first inexact one.
   __device__ bool are_exact() const {
     if (type == slice.message_type) return true;
     constexpr std::int64_t kAtOnce = 8 * kThreadsPerBlock;
@@ -186,7 +185,8 @@ __device__ inline std::int64_t most_stream_bytes(const MeasureRoom& room) {
   return static_cast<std::int64_t>(bits / 8) + kStreams;
 }
 
-/// First form, in the host's order, that shrinks the chunk; its lengths are in `room`.
+/// Chooses the first form that shrinks the chunk, in the host's order; kRaw if none does. Leaves
+/// the code lengths in `room`.
 __device__ inline Form choose_form(const LosslessSlice& slice, const Chunk& chunk,
                                    MeasureRoom& room) {
   constexpr int kForms = 3;
@@ -229,7 +229,7 @@ __device__ inline void plan_streams(const CodedNumbers& numbers, MeasureRoom& ro
       up_to_4(bytes_before_streams(numbers.type, numbers.chunk.count) + bytes + kSlack));
 }
 
-/// Measures chunks, each in the thread block in which it begins.
+/// Measures chunks. A chunk spans several thread blocks; the one in which it begins does the work.
 __global__ void measure_chunks(const Batch<LosslessSlice> batch) {
   __shared__ MeasureRoom room;
   const LosslessSlice& slice = batch.slice_of(blockIdx.x);
@@ -247,7 +247,7 @@ __global__ void measure_chunks(const Batch<LosslessSlice> batch) {
   }
 }
 
-/// One thread block per slice.
+/// Computes the chunks' offsets in the message, and writes its start. One thread block per slice.
 __global__ void place_chunks(const Batch<LosslessSlice> batch) {
   const LosslessSlice& slice = batch.slices[blockIdx.x];
   const std::int64_t chunks = (slice.elements - 1) / chunk_elements(slice.message_type) + 1;
@@ -331,7 +331,7 @@ __device__ inline void write_coded(const CodedNumbers& numbers, const ChunkPlan&
   write_rest(numbers, to + kLengthsBytes + kSizesBytes);
   __syncthreads();
   if (thread == 0) find_codes(lengths, codes);
-  __syncthreads();  // needed also because the rest may share a word with the streams
+  __syncthreads();  // also because the rest, written above, may share a word with the streams
   const std::int64_t bit =
       8 * bytes_before_streams(numbers.type, numbers.chunk.count) + plan.first_bits[thread];
   write_run(numbers, lengths, codes, reinterpret_cast<std::uint32_t*>(to), bit);
@@ -380,18 +380,18 @@ struct FoundMessage {
 
 /// One slice and one of its messages.
 struct LosslessDecodeSlice {
-  const std::byte* message;  ///< null if there are only divisions
+  const std::byte* message;  ///< null for an item without messages, whose x is only divided
   std::int64_t message_bytes;
   DecodeMode mode;
   ValueType read_type, type;
   float own_divisor, sum_divisor;
-  const void* read;  ///< input x, if used; numbers of `read_type`
+  const void* read;  ///< input x with DecodeMode::kAdd; numbers of `read_type`
   void* values;      ///< output; numbers of `type`
   std::int64_t elements;
   FoundMessage* found;
   FoundChunk* chunks;
   std::uint8_t* exponents;  ///< exponents of the slice's elements
-  std::uint32_t* spoiled;   ///< shared by the item; set if any message is damaged
+  std::uint32_t* spoiled;   ///< one per item; set if any of its messages is damaged
   std::int64_t first_block;
 };
 
@@ -420,8 +420,8 @@ __device__ inline bool find_chunks_of(const LosslessDecodeSlice& slice) {
   return at == start.bytes;
 }
 
-/// One thread block per message, in which one thread works: each chunk's position depends on the
-/// chunk before.
+/// Finds the chunks of messages, with one thread per message, because each chunk's position depends
+/// on the chunk before. One thread block per message.
 __global__ void find_chunks(const Batch<LosslessDecodeSlice> batch) {
   const LosslessDecodeSlice& slice = batch.slices[blockIdx.x];
   if (threadIdx.x != 0 || slice.message == nullptr) return;
@@ -434,7 +434,7 @@ __global__ void find_chunks(const Batch<LosslessDecodeSlice> batch) {
 struct DecodeRoom {
   std::uint8_t lengths[kSymbols];
   std::uint16_t codes[kSymbols];
-  std::uint16_t table[kTableSize];  ///< by the next bits: symbol; above it, the code's length
+  std::uint16_t table[kTableSize];  ///< by the next bits: symbol | code length << 8
 };
 
 /// Reads the code lengths and builds the table; returns false, on all threads, unless they form a
@@ -477,8 +477,8 @@ __device__ inline bool decode_stream(const std::uint32_t* words, std::int64_t bi
   return bit <= end_bit && end_bit - bit < 8;
 }
 
-/// Decodes the four streams, each with a thread of a different warp; returns false, on the thread
-/// that finds it, if a stream is damaged.
+/// Decodes the four streams, each with a thread of a different warp. Returns false on the thread of
+/// a damaged stream.
 __device__ inline bool decode_streams(const FoundChunk& chunk, std::int64_t before,
                                       std::int64_t count, const std::uint16_t* table,
                                       std::uint8_t* exponents) {

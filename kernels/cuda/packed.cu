@@ -29,7 +29,6 @@ struct PlainEntries {
 
 // ---- packing ----
 
-/// One plain message to pack.
 struct PackSlice {
   std::byte* plain;
   std::byte* message;
@@ -72,8 +71,8 @@ __device__ void put_index(const PackSlice& slice, std::int64_t i, std::uint32_t 
   if (shift + l > kWordBits) or_atomically(words[1], low >> (kWordBits - shift));
 }
 
-/// Writes a value. Values beyond fp16's range are clamped; the total rounding error is added to the
-/// waiting array.
+/// Writes a value. With Packing::kAll it is clamped to fp16's range and rounded; the error of both
+/// is added to the waiting array.
 __device__ void put_value(const PackSlice& slice, std::int64_t i, std::uint32_t index,
                           float value) {
   std::byte* const values = slice.message + slice.parts.values;
@@ -110,7 +109,6 @@ __global__ void pack_entries(const Batch<PackSlice> batch) {
 /// Units of work per word of the upper parts, such that each thread of a block has one word.
 constexpr std::int64_t kElementsPerWord = kElementsPerBlock / kThreadsPerBlock;
 
-/// One message to unpack.
 struct UnpackSlice {
   const std::byte* message;
   std::byte* plain;
@@ -135,7 +133,6 @@ struct UnpackSlice {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(message + parts.upper);
     return number() < parts.upper_words() ? words[number()] : 0;
   }
-  /// Lower bits of entry i.
   __device__ std::uint64_t lower(std::int64_t i) const {
     const int l = parts.lower_bits;
     if (l == 0) return 0;
@@ -151,7 +148,7 @@ struct UnpackSlice {
 /// Value of header.planes that makes a sparsifier refuse a plain message; valid ones have 0.
 constexpr std::uint8_t kDamaged = 0xff;
 
-/// Counts the entries of each thread block.
+/// Counts the entries in each thread block's words of the upper parts: one per set bit.
 __global__ void count_entries(const Batch<UnpackSlice> batch) {
   const UnpackSlice& slice = batch.slice_of(blockIdx.x);
   std::uint64_t total = 0;
@@ -292,7 +289,7 @@ class CudaPackedCodec : public PackedCodec {
     });
   }
 
-  /// Decodes the unpacked messages. A message of the wrong length gets length -1 here.
+  /// Decodes the unpacked messages. Length -1 marks a message of the wrong length, and gives NaN.
   void decode_plain(std::span<const DecodeItem> items, std::span<const UnpackSlice> unpacked,
                     void* stream) const {
     std::size_t messages = 0, next = 0;

@@ -56,8 +56,8 @@ template <class Algorithm>
 using CoderOf = decltype(std::declval<const Algorithm&>().coder(
     std::declval<const typename Algorithm::Scalars&>(), std::declval<const DrawStream&>()));
 
-/// Loads the levels of the message that is still to be subtracted from a slice's state. Called by
-/// the whole thread block.
+/// Loads the levels of the message that is still to be subtracted from a slice's state, or else
+/// zeros. Called by the whole thread block.
 template <class Algorithm>
 __device__ void load_owed_levels(const Algorithm& algorithm, const EncodeSlice& slice,
                                  float* owed) {
@@ -73,7 +73,7 @@ __device__ void load_owed_levels(const Algorithm& algorithm, const EncodeSlice& 
   __syncthreads();
 }
 
-/// Level of a value, for codes that depend on the value alone.
+/// Level to which `value` decodes, for algorithms with kCodesByValueAlone.
 template <class Algorithm>
 __device__ float level_of_value(const Algorithm& algorithm, float value, std::int64_t element,
                                 const float* levels) {
@@ -83,7 +83,7 @@ __device__ float level_of_value(const Algorithm& algorithm, float value, std::in
   return level_of<Algorithm::kMaxPlanes, float>(code, levels);
 }
 
-/// One word of a tile in a measuring pass, for this lane.
+/// Measures this lane's element of word `row` of a tile.
 template <class Algorithm, int kPass, class F, CudaFeedback kFeedback, ValueType kType>
 struct MeasureRow {
   static constexpr bool kCodes =
@@ -209,8 +209,8 @@ __device__ void write_start(const Algorithm& algorithm, const EncodeSlice& slice
   }
 }
 
-/// Runs after each measuring pass and adds up the tiles in the fixed order. After the last pass,
-/// also writes the start of the message. One thread block per slice.
+/// Runs after each measuring pass and adds up the tiles in the order of frames/reduction.hpp. After
+/// the last pass, also writes the start of the message. One thread block per slice.
 template <class Algorithm, int kPass>
 __global__ void conclude_slices(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                                 const void* tile_results, void* slice_results) {
@@ -257,8 +257,8 @@ __global__ void conclude_slices(const Algorithm algorithm, const Batch<EncodeSli
   if constexpr (kPass + 1 == Algorithm::kPasses) write_start(algorithm, slice, result);
 }
 
-/// The last pass: writes the codes, and the residual if it is updated at once. A slice with a NaN
-/// gets zero codes and keeps its residual. One warp per tile.
+/// Runs last unless a measuring pass has written the codes: writes them, and the residual if it is
+/// updated at once. A non-finite slice gets zero codes and keeps its residual. One warp per tile.
 template <class Algorithm, ValueType kType>
 __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                              const void* slice_results) {
@@ -295,8 +295,8 @@ __global__ void encode_tiles(const Algorithm algorithm, const Batch<EncodeSlice>
   codes.store(slice, tile, algorithm.planes());
 }
 
-/// Runs if a pass with deferred feedback met a NaN or infinity: restores the residual and clears
-/// the codes.
+/// Runs last if a measuring pass has written the codes. Of a non-finite slice, clears the codes and
+/// restores a residual that was replaced by v. Changes no other slice.
 template <class Algorithm>
 __global__ void put_back(const Algorithm algorithm, const Batch<EncodeSlice> batch,
                          const void* slice_results) {

@@ -28,8 +28,8 @@ struct EncodeSlice {
   DrawStream draws;
   std::int64_t* message_bytes;
   std::int64_t first_block;
-  std::int64_t first_tile;  ///< first tile of the slice in temporary memory
-  std::int64_t number;      ///< index of the slice in temporary memory
+  std::int64_t first_tile;  ///< index of its first tile's TileResult
+  std::int64_t number;      ///< index of its SliceResult
 
 #ifdef __CUDACC__
   template <ValueType kType>
@@ -50,7 +50,7 @@ struct DecodeSlice {
   DecodeMode mode;
   ValueType read_type, type;
   float own_divisor, sum_divisor;
-  const void* read;  ///< input x, if used; numbers of `read_type`
+  const void* read;  ///< input x with DecodeMode::kAdd; numbers of `read_type`
   void* values;      ///< output; numbers of `type`
   std::int64_t elements;
   std::int64_t first_block;
@@ -61,7 +61,7 @@ inline constexpr int kValueTypes = 3;
 
 struct CudaPassKernels {
   std::size_t tile_result_bytes = 0;
-  const void* measure[kValueTypes][3] = {};  ///< by CudaFeedback
+  const void* measure[kValueTypes][3] = {};  ///< by value type and CudaFeedback
   const void* conclude = nullptr;
 };
 

@@ -127,7 +127,7 @@ class CudaSparsifier : public CudaAlgorithm {
     return (encoded_bytes(elements) - static_cast<std::int64_t>(sizeof(SparsifierHeader))) / 8;
   }
 
-  /// True if sums must stay in fp32 between launches, since they would be rounded otherwise.
+  /// True for a 16-bit slice in several launches: its sums stay in fp32, to be rounded only once.
   static bool waits_in_fp32(const DecodeItem& item) {
     return item.elements > 0 && item.type != ValueType::kFloat32 && parts_of(item) > 1;
   }

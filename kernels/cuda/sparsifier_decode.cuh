@@ -21,7 +21,7 @@ struct ReadEntries {
     const std::byte* const arrays = message + sizeof(SparsifierHeader);
     const std::int64_t most = algorithm.count(elements);
     const std::int64_t count = reinterpret_cast<const SparsifierHeader*>(message)->count;
-    // Limited to the message's room, because the header may have changed since the check.
+    // Never more than the arrays hold, even if the header changed after check_messages().
     return {reinterpret_cast<const std::uint32_t*>(arrays),
             reinterpret_cast<const float*>(arrays + sparsifier_array_bytes(most)),
             count < most ? count : most};
@@ -147,7 +147,7 @@ __global__ void decode_entries(const Algorithm algorithm,
       sums[i] = adds ? sums[i] + entries.values[k] : entries.values[k];
     }
     any = any || begins[message] < ends[message];
-    // The next message may have the same elements.
+    // Other threads may add the next message's entries to the same elements.
     __syncthreads();
   }
   if (!everything && !any) return;

@@ -38,7 +38,7 @@ struct SliceEntries {
   const SparsifierSlice& slice;
   const SelectionOf<Algorithm> selection;
 
-  /// Computes an element's entry and updates its `states`.
+  /// Computes an element's entry, the value to send if it is selected; updates its `states`.
   __device__ float of(float input, float (&states)[kMaxArrays]) const {
     const float value = slice.rule(input, kResidual == 1 ? states[0] : 0.0f);
     if (kResidual == 1) states[0] = value;
@@ -105,7 +105,7 @@ __device__ bool list_suffices(const Algorithm& algorithm, const SparsifierSlice&
 
 inline constexpr int kRowsAtOnce = 8;
 
-/// One warp per tile.
+/// Kernel `look`: finds inputs that are not finite in slices with states. One warp per tile.
 template <class Algorithm>
 __global__ void look_for_non_finite(const Algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
@@ -128,7 +128,7 @@ struct KeyDigit {
   __device__ static KeyDigit of(int digit) {
     return {digit == 0 ? 20 : digit == 1 ? 10 : 0, digit == 0 ? 2048 : 1024};
   }
-  /// True if a key begins with the known digits.
+  /// True if the digits of `key` above this one are those of `known`.
   __device__ bool continues(std::uint32_t key, std::uint32_t known) const {
     return shift == 20 || (key ^ known) >> (shift + 10) == 0;
   }
@@ -162,8 +162,8 @@ __device__ std::uint32_t bin_of_rank(const Count* histogram, int bins, std::uint
   return bin;
 }
 
-/// Samples the threshold at or above which entries are listed; at least 1, so that zeros are never
-/// listed. One thread block per slice.
+/// Kernel `sample`: estimates the threshold from a sample; entries at or above it are listed. It is
+/// at least 1, so that zeros are never listed. One thread block per slice.
 template <class Algorithm>
 __global__ void sample_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   constexpr int kSample = static_cast<int>(SelectionPlan::kSample);
@@ -270,7 +270,7 @@ __device__ void list_entries(const SliceEntries<Algorithm, kKept>& entries, std:
   }
 }
 
-/// One warp per tile.
+/// Kernel `collect`: updates states and lists entries. One warp per tile.
 template <class Algorithm>
 __global__ void collect_entries(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slice_of(blockIdx.x);
@@ -293,7 +293,8 @@ __global__ void collect_entries(const Algorithm algorithm, const Batch<Sparsifie
 
 inline constexpr std::int64_t kMinShare = 4096;
 
-/// Counts digits; `shares` thread blocks per slice, each for a share of the entries.
+/// Adds to the histogram of digit `number` the keys whose higher digits are known. `shares` thread
+/// blocks per slice, each for a share of the entries.
 template <class Algorithm>
 __global__ void count_digits(const Algorithm algorithm, const Batch<SparsifierSlice> batch,
                              int number, int shares) {
@@ -364,8 +365,9 @@ __global__ void conclude_digit(const Algorithm algorithm, const Batch<Sparsifier
 
 // ---- the message ----
 
-/// Calls `function(there, element, entry)` for the candidate entries of this warp's tile, in order.
-/// All lanes call it together; `there` is false on lanes without an entry.
+/// Calls `function(there, element, entry)` for the entries of this warp's tile, in order: the
+/// listed ones if the list suffices, otherwise all. All lanes call it together; `there` is false on
+/// lanes without an entry.
 template <class Algorithm, class Function>
 __device__ void for_each_entry(const Algorithm& algorithm, const SparsifierSlice& slice,
                                std::int64_t tile, const Function& function) {
@@ -426,7 +428,8 @@ __global__ void tally_tiles(const Algorithm algorithm, const Batch<SparsifierSli
   slice.blocks[blockIdx.x - slice.first_block] = sum;
 }
 
-/// Replaces the counts by their sums over the thread blocks before; one thread block per slice.
+/// Replaces each thread block's counts by the sums over the slice's earlier thread blocks, and
+/// computes SparsifierWork::sent. One thread block per slice.
 template <class Algorithm>
 __global__ void place_blocks(const Algorithm algorithm, const Batch<SparsifierSlice> batch) {
   const SparsifierSlice& slice = batch.slices[blockIdx.x];

@@ -11,35 +11,35 @@
 /// (cuda/sparsifier.cuh).
 namespace hipress::kernels {
 
-/// Digits of a magnitude's 31 bits: 11, 10 and 10 bits.
+/// Radix selection: a magnitude_key has 31 bits, cut into digits of 11, 10 and 10 bits.
 inline constexpr int kKeyDigits = 3;
 inline constexpr int kMaxKeyBins = 2048;
 
 /// State of a slice between the kernels; all zeros before the first.
 struct SparsifierWork {
-  /// Per digit: histogram of the keys that have the known higher digits.
+  /// Per digit: histogram of the keys whose higher digits are those of `least`.
   std::uint64_t histogram[kKeyDigits][kMaxKeyBins];
-  std::uint64_t collected;  ///< entries of at least `threshold`, listed or not
-  std::uint64_t ties;       ///< number of entries equal to `least` that are sent
-  std::uint64_t sent;       ///< number of entries sent
-  std::uint32_t threshold;  ///< smallest magnitude_key that is listed
-  std::uint32_t least;      ///< magnitude_key of the smallest entry sent; at first its upper digits
-  std::uint32_t all;        ///< 1: all entries except zeros are sent, and `least` is 0
+  std::uint64_t collected;   ///< number of entries of at least `threshold`, listed or not
+  std::uint64_t ties;        ///< number of entries equal to `least` that are sent
+  std::uint64_t sent;        ///< number of entries sent
+  std::uint32_t threshold;   ///< smallest magnitude_key that is listed
+  std::uint32_t least;       ///< magnitude_key of the smallest entry sent, found digit by digit
+  std::uint32_t all;         ///< 1: all entries except zeros are sent, and `least` is 0
   std::uint32_t non_finite;  ///< 1: an input is not finite
 };
 
 /// State of a tile between the kernels.
 struct SparsifierTile {
   std::uint32_t first, listed;  ///< position and number of its entries in the list
-  std::uint32_t larger, ties;   ///< entries above `least`, and equal to it
+  std::uint32_t larger, ties;   ///< numbers of its entries above `least` and equal to it
 };
 
-/// Counts of a thread block's tiles. place_blocks() sums them over the thread blocks before.
+/// Sums of SparsifierTile's counts over a thread block's tiles. place_blocks() replaces them by the
+/// sums over all earlier thread blocks of the slice.
 struct SparsifierBlock {
   std::uint64_t larger, ties;
 };
 
-/// One slice to encode.
 struct SparsifierSlice {
   const void* values;
   std::int64_t elements;
@@ -50,7 +50,7 @@ struct SparsifierSlice {
   std::byte* message;
   std::int64_t* message_bytes;
   std::int64_t sample_rank;  ///< as in SelectionPlan; 0 if there is no list
-  std::int64_t capacity;     ///< capacity of the list
+  std::int64_t capacity;     ///< entries that the list has room for
   SparsifierWork* work;
   SparsifierTile* tiles;
   SparsifierBlock* blocks;
@@ -59,9 +59,8 @@ struct SparsifierSlice {
   std::int64_t first_block;
 };
 
-/// One slice to decode.
 struct SparsifierDecodeSlice : DecodeSlice {
-  /// Shared by the item; set if any message is damaged or comes from a non-finite slice.
+  /// One per item; set if any of its messages is damaged or comes from a non-finite slice.
   std::uint32_t* spoiled;
 };
 

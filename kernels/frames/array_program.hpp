@@ -24,7 +24,7 @@
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;
-///     static constexpr int kStates;          // arrays kept, without the residual
+///     static constexpr int kStates;          // state arrays, without the residual
 ///     static constexpr bool kErrorFeedback;
 ///     struct Wire;                           // the fields of a message
 ///     explicit Example(const double* values);
@@ -62,7 +62,7 @@ struct ArrayLayout {
 
   static std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
-  /// Begins a message whose fields take `wire_bytes` and whose arrays have at most these lengths.
+  /// Begins a message with `wire_bytes` of fields, and with arrays of at most the lengths `most`.
   ArrayLayout(std::int64_t wire_bytes, std::vector<std::int64_t> most)
       : most_of_length(std::move(most)) {
     lengths_at_ = static_cast<std::int64_t>(sizeof(QuantizerHeader)) + (wire_bytes + 7) / 8 * 8;
@@ -181,7 +181,7 @@ std::vector<std::int64_t> largest(std::int64_t length, std::int64_t count, const
   return indices;
 }
 
-/// Marks the elements that occur among some indices; indices out of range are ignored.
+/// Marks the elements whose indices index(0) … index(count - 1) name; ignores those out of range.
 template <class Index>
 std::vector<std::uint8_t> marked(std::int64_t length, std::int64_t count, const Index& index) {
   std::vector<std::uint8_t> marks(static_cast<std::size_t>(length));
@@ -192,7 +192,7 @@ std::vector<std::uint8_t> marked(std::int64_t length, std::int64_t count, const 
   return marks;
 }
 
-/// Array with values[i] at index[i] and 0 elsewhere; the last value of an index wins. Sets `inside`
+/// Array with value(i) at index(i) and 0 elsewhere; the last value of an index wins. Sets `inside`
 /// to false if an index is out of range.
 template <class T, class Index, class Value>
 std::vector<T> scattered(std::int64_t length, std::int64_t count, const Index& index,

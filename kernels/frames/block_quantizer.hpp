@@ -41,11 +41,12 @@
 ///
 /// `element` is the index in the slice of the first lane's element.
 ///
-/// A block's reductions combine its words in order, lane by lane, then lanes l and l + 16, l + 8 …
-/// The rotation of a block, a Walsh-Hadamard transform, spreads outliers and is its own inverse. It
-/// rotates groups: the first has the largest power of two of the block's elements, the next one the
-/// largest of the others, and so on. In a group of n, each value is multiplied by 1 / sqrt(n); then
-/// pairs h apart become their sum and their difference, for h = 1, 2, 4 … n / 2.
+/// A block's reductions combine its words in order, lane by lane; then lanes l and l + 16, l and
+/// l + 8, and so on. The rotation of a block, a Walsh-Hadamard transform, spreads outliers and is
+/// its own inverse. It rotates groups of elements separately. Their sizes are the powers of two
+/// that add up to the block's size, largest first: 96 = 64 + 32. In a group of n elements, each
+/// value is multiplied by 1 / sqrt(n); then pairs h apart become their sum and their difference,
+/// for h = 1, 2, 4 … n / 2.
 namespace hipress::kernels {
 
 inline constexpr int kMaxBlock = 2048;
@@ -95,10 +96,10 @@ HIPRESS_LANES bool begins_as(const QuantizerHeader& header, const Algorithm& alg
          header.elements == static_cast<std::uint32_t>(elements);
 }
 
-/// Size of the rotation group that contains element `offset` of `count`: a power of two; the group
-/// begins at a multiple of it.
+/// Size of the rotation group that contains element `offset` of a block of `count` elements. It is
+/// a power of two, and the group begins at a multiple of it.
 HIPRESS_LANES int rotation_size(int offset, int count) {
-  // Keeps the highest bit in which they differ; the bits above it belong to earlier groups.
+  // Keeps the highest bit in which offset and count differ; bits above are sizes of earlier groups.
   auto bits = static_cast<std::uint32_t>(offset ^ count);
   for (const int by : {1, 2, 4, 8}) bits |= bits >> by;
   return static_cast<int>(bits - (bits >> 1));

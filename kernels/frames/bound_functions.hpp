@@ -5,7 +5,7 @@
 namespace hipress::kernels {
 
 /// Base of the functions of a CompiledAlgorithm: BoundAlgorithm::bytes hold an Algorithm. `Lanes`
-/// are those of an instruction set, so that each instruction set gets functions of its own.
+/// are an instruction set's vector types: each instruction set thus gets functions of its own.
 template <class Algorithm, class... Lanes>
 struct BoundFunctions {
   static_assert(sizeof(Algorithm) <= sizeof(BoundAlgorithm) &&

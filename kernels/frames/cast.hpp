@@ -5,9 +5,9 @@
 #include "kernels/codec/item.hpp"
 #include "kernels/codec/lanes.hpp"
 
-/// IEEE conversions between fp32 and the two 16-bit formats. They round to nearest even, and
-/// overflow to infinity. A NaN becomes a quiet NaN with the upper bits of its payload, as it does
-/// in x86's own instructions. Codes are the low 16 bits of unsigned lanes.
+/// Conversions between fp32 and the two 16-bit formats fp16 and bf16. They round to nearest even,
+/// and overflow to infinity. A NaN becomes a quiet NaN with the upper bits of its payload, as it
+/// does in x86's own instructions. Codes are the low 16 bits of unsigned lanes.
 namespace hipress::kernels {
 
 /// Size of a slice's message in bytes: 2 per element, rounded up to a multiple of 4.
@@ -25,10 +25,10 @@ struct Fp16 {
     using U = UnsignedLanes<F>;
     const U sign = (as_bits(value) >> 16) & 0x8000u;
     const U magnitude = as_bits(value) & 0x7fffffffu;
-    // Rebias the exponent and round: add just under half of the last place, and 1 more if it is
-    // odd.
+    // Rebias the exponent and round to nearest even: add just under half a unit of the last place,
+    // and 1 more if the last bit is 1.
     const U normal = (magnitude - 0x37ff'f001u + ((magnitude >> 13) & 1u)) >> 13;
-    // Below 2^-14 the last place of fp16 is 2^-24, as it is of 0.5 in fp32: adding 0.5 rounds.
+    // Below 2^-14, fp16 has steps of 2^-24. So has fp32 from 0.5 on: adding 0.5 rounds to them.
     const U tiny = as_bits(as_float(magnitude) + broadcast<F>(0.5f)) - 0x3f000000u;
     const U nan = ((magnitude >> 13) & 0x3ffu) | 0x7e00u;
     U code = select(less(magnitude, broadcast_bits<F>(0x38800000)), tiny, normal);
@@ -107,7 +107,6 @@ HIPRESS_LANES void store_cast(std::uint16_t* to, F value) {
   }
 }
 
-/// Reads codes and returns their values.
 template <class Format, class F>
 HIPRESS_LANES F load_cast(const std::uint16_t* from) {
   if constexpr (Lanes<F>::kWidth > 1 && requires { Format::load(from); }) {

@@ -20,7 +20,7 @@ struct DeclaredParameter {
   double least, most;
   bool whole;
   int multiple = 1;  ///< for whole numbers: every value is a multiple of it
-  bool own = false;  ///< if not 0, the algorithm becomes an optimizer (CodecTraits::own_optimizer)
+  bool own = false;  ///< a value other than 0 sets CodecTraits::own_optimizer
 };
 
 inline constexpr int kMaxParameters = 32;
@@ -44,13 +44,13 @@ struct CompiledAlgorithm {
   void (*encode)(const BoundAlgorithm& bound, const EncodeItem& item);
   /// Decodes into a slice of at least one element and returns item.messages.size(). If a message is
   /// damaged or has the wrong length, writes nothing and returns that message's index. Null for
-  /// quantisers (not block quantisers): HostLoops::decode decodes the messages of all of them, with
+  /// quantisers other than block quantisers: they share one loop, HostLoops::decode, which takes
   /// the values from `levels`.
   std::size_t (*decode)(const BoundAlgorithm& bound, const DecodeItem& item);
   /// Codec::settle(); null if not deferrable.
   void (*settle)(const BoundAlgorithm& bound, const State& state, std::int64_t elements);
 
-  // Quantisers only:
+  // Quantisers only, except block quantisers:
   int planes_offset;                           ///< bytes of a message before its planes
   int (*planes)(const BoundAlgorithm& bound);  ///< bits per code
   /// Computes the value of every code of a message. Returns false, and writes nothing, if the

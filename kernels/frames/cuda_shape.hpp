@@ -6,8 +6,8 @@
 
 #include "kernels/frames/quantizer.hpp"
 
-/// Intermediate results of a quantiser's kernels in temporary memory. Host compilers need the
-/// sizes, too: the launcher of kernels compiled at run time cannot query them.
+/// Intermediate results of a quantiser's kernels in temporary memory. Host compilers must know
+/// their sizes, too: the launcher of kernels compiled at run time cannot query them.
 namespace hipress::kernels {
 
 /// Result of a measuring pass for one tile.
@@ -41,7 +41,7 @@ struct CudaShape {
   int pass_count = 0;
   int codes_after = 0;
   std::size_t slice_result_bytes = 0;
-  std::size_t tile_result_bytes = 0;  ///< largest of all passes
+  std::size_t tile_result_bytes = 0;  ///< largest sizeof(TileResult) among the passes
 };
 
 template <class Algorithm, int kPass = 0>

@@ -24,7 +24,7 @@ namespace hipress::kernels {
 struct DrawStream {
   std::uint32_t first_key = 0;
   std::uint32_t second_key = 0;
-  std::uint64_t first_element = 0;  ///< global index of the slice's element 0
+  std::uint64_t first_element = 0;  ///< index in the gradient of the slice's element 0
   bool same_high = false;           ///< true if all elements' indices share their upper 32 bits
 };
 

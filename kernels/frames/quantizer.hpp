@@ -36,13 +36,14 @@
 ///         // an object with `void code(F value, element, MaskLanes<F> (&planes)[kPlanes])`
 ///     static bool finite(const Wire&);            // true if its floats are finite
 ///     bool plausible(const Wire&) const;          // true if an encoder may have written it
-///     auto levels(const Wire&, std::int64_t elements) const;  // an object: level = (*this)(code)
+///     auto levels(const Wire&, std::int64_t elements) const;
+///         // an object with `float operator()(int code)`: the value to which a code decodes
 ///   };
 ///
 /// `element` is the index in the slice of the first lane's element.
 namespace hipress::kernels {
 
-/// Tag for a measuring pass.
+/// Number of a measuring pass as a type, which selects an overload of measure() and conclude().
 template <int kNumber>
 struct Pass {
   static constexpr int kValue = kNumber;
@@ -107,8 +108,9 @@ HIPRESS_LANES void fill_levels(const Levels& level, float* levels) {
   for (int code = 0; code < 1 << kPlanes; ++code) levels[code] = level(code);
 }
 
-/// True if the residual may be stored as the value v that was encoded last, and corrected by that
-/// message's levels when it is read next. This saves error feedback its second pass over the slice.
+/// True if the values that were encoded last (gradient plus residual) may be stored instead of the
+/// new residual; the next encode subtracts their decoded message (see Deferred). This saves error
+/// feedback its second pass over the slice.
 template <class Algorithm>
 inline constexpr bool kDeferrable = Algorithm::kCodesByValueAlone&& Algorithm::kPasses == 1 &&
                                     Algorithm::kCodesAfter == 0 &&

@@ -87,7 +87,7 @@ struct Sum {
   HIPRESS_LANES static bool overflowed(double) { return false; }
 };
 
-/// Exact sum a + b of whole numbers of at most 2^20 in magnitude.
+/// Exact sum a + b of whole numbers up to 2^20 in magnitude: 32 bits hold the sum of a tile's 1024.
 struct WholeSum {
   template <class F>
   using Value = UnsignedLanes<F>;

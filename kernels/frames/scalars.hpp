@@ -45,7 +45,6 @@ HIPRESS_LANES std::int64_t to_whole(double value) {
 HIPRESS_LANES std::int64_t bits_of_magnitude(double value) {
   return as_bits(static_cast<float>(value)) & 0x7fffffffu;
 }
-/// The fp32 number with these bits.
 HIPRESS_LANES float float_of_bits(std::int64_t bits) {
   return as_float(static_cast<std::uint32_t>(bits));
 }
@@ -63,7 +62,8 @@ HIPRESS_LANES std::int64_t clamped_to_bits(double value, std::int64_t bits) {
   return clamped_to_bits(to_whole(value), bits);
 }
 
-/// Clamps float lanes likewise; at most 24 bits are used, so that fp32 holds the top exactly.
+/// Clamps float lanes to 0 … 2^bits - 1 and truncates them. More than 24 bits count as 24, so that
+/// fp32 holds the limit exactly.
 template <class F>
 HIPRESS_LANES UnsignedLanes<F> lanes_clamped_to_bits(F value, std::int64_t bits) {
   const float top = static_cast<float>(top_of_bits(bits > 24 ? 24 : bits));

@@ -8,18 +8,18 @@
 #include "kernels/frames/quantizer.hpp"
 
 /// Sparsifiers: algorithms that send the entries of a slice with the largest magnitudes, as indices
-/// and values (DGC, GradDrop), and keep the others.
+/// and values (DGC, GradDrop), and keep the other entries as state.
 ///
 /// An algorithm computes the entries; the frames (host/sparsifier_body.hpp, cuda/sparsifier.cuh)
 /// select the largest and write the message. hipress-compll writes algorithms from programs:
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;      // goes into every message
-///     static constexpr int kStates;             // arrays kept, without the residual
+///     static constexpr int kStates;             // state arrays, without the residual
 ///     static constexpr bool kErrorFeedback;     // keeps a residual, before the other arrays
 ///     static constexpr int kScore;              // state array in which `of` leaves its
 ///                                               // result, or -1
-///     static constexpr bool kClears[];          // by state array: 0 where an entry is sent
+///     static constexpr bool kClears[];          // by state array: set to 0 at sent entries
 ///     explicit Example(const double* values);   // parameters, in the order of the registry
 ///     std::int64_t count(std::int64_t elements) const;  // entries sent at most
 ///     auto selection(std::int64_t elements) const;
@@ -29,9 +29,9 @@
 ///   };
 ///
 /// Exactly the `count` entries largest in magnitude are sent, in index order; lower indices win
-/// ties. Zeros and non-finite entries are never sent. A message does not depend on the selection
-/// method: state from the last step only makes it faster. Adding a message changes only its
-/// entries' elements: a -0 elsewhere stays -0.
+/// ties. Zeros and non-finite entries are never sent. A message does not depend on how the entries
+/// are selected: the last step's SparsifierHint only makes the selection faster. Adding a message
+/// changes only its entries' elements: a -0 elsewhere stays -0.
 namespace hipress::kernels {
 
 /// Indices and counts in messages have 32 bits.
@@ -99,8 +99,8 @@ struct SelectionPlan {
   std::int64_t sample_rank = 0;
   std::int64_t capacity = 0;  ///< maximal number of entries collected
 
-  /// The sample has s = kSample · count / elements entries above the exact threshold, with a
-  /// standard deviation below √s. The plan allows four standard deviations to either side.
+  /// The sample has, on average, sought = kSample · count / elements entries above the exact
+  /// threshold; the standard deviation is below √sought. The plan allows four of it either way.
   HIPRESS_LANES static SelectionPlan of(std::int64_t elements, std::int64_t count) {
     SelectionPlan plan;
     plan.capacity = elements;

@@ -11,7 +11,7 @@
 /// host/loops_body.hpp.
 namespace hipress::kernels {
 
-/// Slices with at least this many elements are written past the caches.
+/// Slices with at least this many elements are written with non-temporal stores, past the caches.
 inline constexpr std::int64_t kStreamElements = std::int64_t{1} << 20;
 
 template <class F>
@@ -22,8 +22,8 @@ struct Word {
   F part[kVectors<F>];
 };
 
-/// Prefetches the word one tile ahead, because processors prefetch too little if a word takes much
-/// arithmetic. Addresses past the end are harmless.
+/// Prefetches the word one tile (1024 floats) ahead, because processors prefetch too little if a
+/// word takes much arithmetic. Addresses past the end are harmless.
 HIPRESS_LANES void prefetch_word(const float* word) {
   for (const int line : {0, 16}) __builtin_prefetch(word + 1024 + line);
 }

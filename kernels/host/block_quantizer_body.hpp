@@ -142,8 +142,9 @@ class BlockEncoder {
     return room;
   }
 
-  /// A block's values v: the inputs in place if they need no arithmetic, else computed in `room`.
-  /// With a residual, v is always finite, so the inputs' non-finite flags are added to `flags`.
+  /// A block's values v: the inputs in place if they need no arithmetic, else computed in `room`. A
+  /// residual makes v finite even where the input is not, so the inputs' non-finite flags are then
+  /// added to `flags`.
   HIPRESS_LANES const float* unrotated_values(std::int64_t first, int count, float* room,
                                               U& flags) const {
     const float* const inputs = in_fp32<F>(item_.values, item_.type, first, count, room);
@@ -334,7 +335,7 @@ class BlockDecoder {
     for (int i = 0; i < count; ++i) values[i] = with;
   }
 
-  /// Decodes the block of a message into `values`.
+  /// Decodes a block into `values`, not yet rotated back; `streams` selects non-temporal stores.
   HIPRESS_LANES void write(const Reader& read, float* values, int count, bool streams) const {
     const int full = count / kWordElements;
     if (streams) {
@@ -358,7 +359,7 @@ class BlockDecoder {
     if (algorithm_.rotates()) rotate_block<F>(values, count);
   }
 
-  /// Adds words between two divisions: values = (values / own + words) / sum.
+  /// Computes values = (values / own + words) / sum.
   template <class Words>
   HIPRESS_LANES void add(const Words& words, float* values, int count, const Divisor& own,
                          const Divisor& sum) const {

@@ -43,7 +43,6 @@ HIPRESS_LANES void store_8(std::uint8_t* to, UnsignedVector value) {
 #endif
 }
 
-/// The codes of a word.
 template <class F>
 struct WordCodes {
   UnsignedLanes<F> part[kVectors<F>];

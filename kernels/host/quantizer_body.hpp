@@ -143,8 +143,8 @@ class SliceEncoder {
   using Coder = decltype(std::declval<const Algorithm&>().coder(std::declval<const Scalars&>(),
                                                                 std::declval<const DrawStream&>()));
 
-  /// Runs all measuring passes, starting at kPass. Returns false after the first if the slice is
-  /// not finite.
+  /// Runs measuring pass kPass and all later ones. Returns false if pass 0 finds a non-finite
+  /// input.
   template <int kPass>
   HIPRESS_LANES bool measure_all(Scalars& scalars) {
     if constexpr (kPass < Algorithm::kPasses) {

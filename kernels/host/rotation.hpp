@@ -5,8 +5,8 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/frames/block_quantizer.hpp"
 
-/// Rotation of a block, as defined in frames/block_quantizer.hpp. Every function that is not forced
-/// inline is a template on F; see host/loops_body.hpp.
+/// Rotation of a block, a fast Walsh-Hadamard transform, as defined in frames/block_quantizer.hpp.
+/// Every function that is not forced inline is a template on F; see host/loops_body.hpp.
 namespace hipress::kernels {
 
 /// Replaces lanes l and l ^ kApart by their sum and their difference.

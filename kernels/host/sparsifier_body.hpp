@@ -61,15 +61,15 @@ class SparsifierScratch {
   std::int64_t count_ = 0;
 };
 
-/// The rank-th largest key, and the number of larger ones.
+/// The rank-th largest key, and the number of keys that are larger than it.
 struct RankedKey {
   std::uint32_t key = 0;
   std::int64_t larger = 0;
 };
 
-/// Finds the rank-th largest key: by a histogram of all keys, then a histogram of the keys in the
-/// bin that holds it, and so on. `each(f)` calls f(key) for every key. Requires 1 ≤ `rank` ≤ number
-/// of keys.
+/// Finds the rank-th largest key by radix selection: a histogram of all keys, then one of the keys
+/// in the bin that holds it, and so on. `each(f)` calls f(key) for every key. Requires 1 ≤ `rank` ≤
+/// number of keys.
 template <class F, class Each>
 __attribute__((noinline)) RankedKey ranked_key(std::int64_t rank, const Each& each) {
   constexpr int kBits = 11;
@@ -126,7 +126,7 @@ class SparsifierEncoder {
   static constexpr int kArrays = kSparsifierArrays<Algorithm>;
   static constexpr int kResidual = Algorithm::kErrorFeedback ? 1 : 0;
   static constexpr std::uint32_t kAboveAll = 0x7f800000u;  ///< above every magnitude_key
-  /// Entries that may be written past the capacity.
+  /// Room past the capacity: take() appends a word's entries, as whole vectors, before it checks.
   static constexpr int kSpare = 2 * kWordElements;
   static constexpr int kMaxArrays = kArrays > 0 ? kArrays : 1;
   static constexpr bool kStored = kKept && kScoreArray<Algorithm> >= 0;
@@ -165,7 +165,7 @@ class SparsifierEncoder {
 
   // ---- entries, before states are updated ----
 
-  /// Computes an element's entry without updating states.
+  /// Computes an element's entry, the value to send if it is selected. Does not update states.
   HIPRESS_LANES float entry(std::int64_t element) const {
     float state[kMaxArrays] = {};
     if constexpr (kKept) {
@@ -191,8 +191,8 @@ class SparsifierEncoder {
     return hint.magic == SparsifierHint::kMagic ? hint : SparsifierHint{};
   }
 
-  /// Initial threshold of the first pass: the last encode's hint, else from a sample. At least 1,
-  /// so that no zero is collected.
+  /// Initial threshold of the first pass: the last encode's hint, else from a sample, else 1, which
+  /// collects all entries except zeros.
   HIPRESS_LANES std::uint32_t first_threshold() const {
     if (count_ <= 0) return kAboveAll;
     if (const SparsifierHint hint = last_hint(); hint.threshold > 0) return hint.threshold;
@@ -334,8 +334,8 @@ class SparsifierEncoder {
   /// with a sampled threshold or with none.
   HIPRESS_LANES bool missed() const { return collected_ < count_ && threshold_ > 1; }
 
-  /// Collects entries again, after collect() has updated the states, from a state array if
-  /// possible.
+  /// Collects entries again, after collect() has updated the states. Takes them from the state
+  /// array that holds them (kScoreArray), if there is one.
   HIPRESS_LANES void collect_again(std::uint32_t threshold) {
     if constexpr (!kStored) {
       collect(threshold);
@@ -391,7 +391,8 @@ class SparsifierEncoder {
 
   /// Expected factor by which the smallest sent entry changes until the next encode, if it changed
   /// by the factor `growth` since the last. Accumulators that began at zero grow by 2, 3/2, 4/3 …:
-  /// 1 + 1/t is followed by 1 + 1/(t + 1). If they shrink, half of the change is taken for chance.
+  /// 1 + 1/t is followed by 1 + 1/(t + 1). If the entry shrank, half of the change is put down to
+  /// chance.
   HIPRESS_LANES static float expected_growth(float growth) {
     if (growth <= 1) return 0.5f + 0.5f * growth;
     return 1 + 0.95f * (1 - 1 / (growth < 2 ? growth : 2));
@@ -424,7 +425,7 @@ class SparsifierEncoder {
     for (std::int64_t i = 0; i < collected_ && sent < count_; ++i) {
       const float value = values()[i];
       const std::uint32_t key = magnitude_key(value);
-      // Writes every entry, and counts those to send: a branch would be mispredicted.
+      // Writes every entry, but counts only those to send: a branch would be mispredicted.
       to_indices[sent] = indices()[i];
       to_values[sent] = value;
       sent += key > least.key ? 1 : 0;

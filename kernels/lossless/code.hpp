@@ -30,7 +30,7 @@ struct TreeRoom {
 };
 
 /// Computes the depths of the leaves of a Huffman tree of at least two leaves, whose counts ascend.
-/// Leaves and inner nodes are each created in ascending order, so two queues replace the heap.
+/// Inner nodes are made in ascending order, too, so two queues replace the heap (van Leeuwen 1976).
 HIPRESS_LANES void find_depths(int leaves, TreeRoom& room) {
   int leaf = 0, inner = leaves, nodes = leaves;
   const auto least = [&] {
@@ -92,7 +92,7 @@ HIPRESS_LANES void find_lengths(const std::uint8_t* present, int count, const st
 /// Computes the codes as they are written, the first bit lowest. They are canonical: shorter codes
 /// first, equal lengths in the order of symbols.
 HIPRESS_LANES void find_codes(const std::uint8_t* lengths, std::uint16_t* codes) {
-  std::uint32_t next[kMaxCodeBits + 2] = {};  // by length; at first the count one bit shorter
+  std::uint32_t next[kMaxCodeBits + 2] = {};  // by length; at first, count of codes one bit shorter
   for (int symbol = 0; symbol < kSymbols; ++symbol) {
     if (lengths[symbol] > 0) ++next[lengths[symbol] + 1];
   }

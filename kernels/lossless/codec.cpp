@@ -164,7 +164,8 @@ std::int64_t encode_chunk(ValueType type, Form form, const std::uint8_t* values,
   return bytes;
 }
 
-/// Writes a chunk in the shortest form, and returns its size in bytes.
+/// Writes a chunk in the first form that shrinks it (narrowed to bf16, to fp16, or coded as it is),
+/// otherwise raw. Returns its size in bytes.
 std::int64_t write_chunk(ValueType type, const std::uint8_t* values, std::int64_t count, Room& room,
                          std::uint8_t* to) {
   const auto narrowed = [&](ValueType narrow, Form form) -> std::int64_t {

@@ -104,8 +104,8 @@ HIPRESS_LANES std::uint8_t exponent_of(ValueType type, std::uint32_t bits) {
   return static_cast<std::uint8_t>(bits >> shift);
 }
 
-/// Byte of the rest that holds the sign. For an fp32 number it is the upper byte of the rest; the
-/// lower 16 bits follow unchanged.
+/// Byte of the rest. For fp32 and bf16: sign and upper 7 bits of the mantissa; fp32's lower 16 bits
+/// are sent beside it as they are. For fp16: the lower byte.
 HIPRESS_LANES std::uint8_t signed_rest_of(ValueType type, std::uint32_t bits) {
   if (type == ValueType::kFloat16) return static_cast<std::uint8_t>(bits);
   if (type == ValueType::kFloat32) bits >>= 16;

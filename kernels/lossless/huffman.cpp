@@ -30,7 +30,7 @@ struct Codes {
   explicit Codes(const CodeLengths& lengths) { find_codes(lengths.data(), code.data()); }
 };
 
-/// Symbols whose codes are complete within 11 bits, at most four; the first is the lowest byte.
+/// Table entry: the symbols, at most four, whose codes end within 11 bits; first symbol lowest.
 struct CodeEntry {
   std::uint32_t symbols;
   std::uint8_t bits;  ///< total length of the symbols' codes

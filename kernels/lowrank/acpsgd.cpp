@@ -10,9 +10,10 @@ namespace {
 /// that a step has one message.
 ///
 ///   odd steps    P = M·Q, where Q is the last mean Q with orthonormal columns; decodes to P·Qᵀ
-///   even steps   Q = Mᵀ·P, where P is the last mean P with orthonormal columns; to P·Qᵀ as well
+///   even steps   Q = Mᵀ·P, where P is the last mean P with orthonormal columns; decodes to P·Qᵀ
 ///
-/// Missing columns of the fixed factor, at first all of them, are drawn alike on all nodes.
+/// Columns of the fixed (not sent) factor that are 0 or dependent, at first all of them, are drawn
+/// alike on all nodes.
 class AcpSgd : public LowRankCodec {
  public:
   AcpSgd(const Values& values, std::unique_ptr<const Operators> on)

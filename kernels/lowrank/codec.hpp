@@ -16,7 +16,7 @@ namespace hipress::kernels::lowrank {
 /// Definition of the error-feedback residual, kept for the next step.
 enum class Feedback : std::uint8_t {
   kNone,
-  kOwn,   ///< error of this node's own message
+  kOwn,   ///< v minus the decoded message of this node
   kMean,  ///< v minus the decoded mean of all messages, as in PyTorch
 };
 

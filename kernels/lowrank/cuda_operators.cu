@@ -99,7 +99,7 @@ struct ProductJob {
 /// Columns of a factor that a thread processes at a time.
 constexpr int kColumnsAtOnce = 4;
 
-/// Computes one row and one tile of columns, with half a warp.
+/// Computes entry `row` of one tile's sums, for columns c to c + kColumns - 1, with half a warp.
 template <int kColumns>
 __device__ void dot_tile(const ProductJob& job, std::int64_t row, std::int64_t tile, int c) {
   const Matrix& matrix = job.item.matrix;
@@ -144,7 +144,7 @@ __global__ void multiply_tiles(const Jobs<ProductJob> jobs) {
   for (; c < job.item.rank; ++c) dot_tile<1>(job, row, tile, c);
 }
 
-/// Computes one column of the matrix and one tile of rows, with one thread.
+/// Computes entry j of one tile's sums, for columns c to c + kColumns - 1, with one thread.
 template <int kColumns>
 __device__ void transposed_tile(const ProductJob& job, std::int64_t j, std::int64_t tile, int c) {
   const Matrix& matrix = job.item.matrix;
@@ -246,7 +246,7 @@ struct BasisJob {
   __host__ __device__ int pairs() const { return rank * (rank + 1) / 2; }
 };
 
-/// Columns i ≤ j of a pair; pairs are numbered row by row.
+/// Columns i ≤ j of a pair. Pairs are numbered like the upper half of a matrix, row by row.
 __device__ void columns_of_pair(int pair, int rank, int& i, int& j) {
   i = 0;
   while (pair >= rank - i) pair -= rank - i++;
@@ -257,7 +257,7 @@ std::int64_t blocks_of_gram(const BasisJob& job) {
   return job.row_blocks * divided_up(job.pairs(), kHalvesPerBlock);
 }
 
-/// Computes one pair of columns and one block of rows, with half a warp.
+/// Computes the dot product of one pair of columns over one block of rows, with half a warp.
 __global__ void multiply_by_own(const Jobs<BasisJob> jobs) {
   const BasisJob& job = jobs.job_of(blockIdx.x);
   const std::int64_t block = blockIdx.x - job.first_block, row_block = block % job.row_blocks;
@@ -282,7 +282,7 @@ struct MeetBlock {
 
 std::int64_t one_block(const BasisJob&) { return 1; }
 
-/// Factorises one Gram matrix, with one thread block.
+/// Adds up a factor's Gram matrix, factorises it and inverts the result, with one thread block.
 __global__ void factorise_gram(const Jobs<BasisJob> jobs) {
   const BasisJob& job = jobs.job_of(blockIdx.x);
   const int thread = static_cast<int>(threadIdx.x);
@@ -305,7 +305,8 @@ __global__ void factorise_gram(const Jobs<BasisJob> jobs) {
 
 std::int64_t blocks_of_rows(const BasisJob& job) { return divided_up(job.rows, kThreadsPerBlock); }
 
-/// Computes one row in place, with one thread; last column first: it needs the others' old values.
+/// Computes one row of factor·inverse in place, with one thread. The last column comes first,
+/// because column c needs the old values of columns 0 to c.
 __device__ void multiply_row_by_inverse(const BasisJob& job, std::int64_t row) {
   for (int c = job.rank - 1; c >= 0; --c) {
     double sum = 0;
@@ -379,7 +380,7 @@ __device__ float product_entry(const float* left, std::int64_t rows, const float
   return sum;
 }
 
-/// Computes one column of the matrix and kRowsPerBlock rows, with one thread.
+/// Computes the entries of one column in kRowsPerBlock rows, with one thread.
 __global__ void reconstruct_entries(const Jobs<ReconstructionJob> jobs) {
   const ReconstructionJob& job = jobs.job_of(blockIdx.x);
   const Reconstruction& item = job.item;
@@ -466,7 +467,9 @@ class CudaOperators : public Operators {
       job.row_blocks = divided_up(item.rows, kGramRows);
       doubles += job.row_blocks * job.pairs() + std::int64_t{2} * item.rank * item.rank + item.rank;
     }
-    // Each pass has a flag of its own. Only that of the last pass but one is read.
+    // Each pass has a flag of its own. Only that of the first pass after the drawing is read:
+    // drawing replaces what was not finite before, and a pass that finds such an entry sets all
+    // entries to 0.
     const auto count = static_cast<std::int64_t>(items.size());
     Workspace workspace(doubles, 3 * count, on);
     int* const flags = workspace.take_flags(3 * count);

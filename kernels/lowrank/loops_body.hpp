@@ -4,8 +4,8 @@
 
 #include "kernels/lowrank/loops.hpp"
 
-/// Bodies of the loops, for float lanes F; included only by isa_*.cpp. Every function that is not
-/// forced inline is a template on F; see host/loops_body.hpp.
+/// Bodies of the loops of loops.hpp, for float lanes F; included only by isa_*.cpp. Every function
+/// that is not forced inline is a template on F; see host/loops_body.hpp.
 namespace hipress::kernels::lowrank {
 
 HIPRESS_LANES std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
@@ -164,7 +164,7 @@ void multiply(const Matrix& matrix, const float* factor, int rank, double* total
 // ---- Mᵀ·A ----
 
 /// Adds the products of a group's rows to sums[c * kTileColumns + j], for kColumns columns of the
-/// factor and vectors of V starting at column j.
+/// factor and kVectorsAtOnce vectors of V starting at column j.
 template <class V, int kColumns, int kVectorsAtOnce>
 HIPRESS_LANES void add_group_at(const float* const (&lines)[kGroupRows],
                                 const float (*entries)[kGroupRows], std::int64_t j, float* sums) {
@@ -202,7 +202,7 @@ HIPRESS_LANES void add_group(const float* const (&lines)[kGroupRows],
   for (; j < width; ++j) add_group_at<float, kColumns, 1>(lines, entries, j, sums);
 }
 
-/// Sum of a tile's rows [first, end) for one column of the matrix, in double.
+/// Dot product of `column` and column j of the matrix over rows [first, end), in double.
 template <class F>
 __attribute__((noinline)) double tile_in_double(const Matrix& matrix, const float* column,
                                                 std::int64_t first, std::int64_t end,
@@ -231,7 +231,7 @@ HIPRESS_LANES void add_rows(const Matrix& matrix, const float* factor, int rank,
     if (row < end) {
       lines[k] = line_of<F>(matrix, row, first_column, width, width, line);
     } else {
-      // Missing rows count as zeros.
+      // The last group may have fewer rows: zeros take their place.
       for (std::int64_t j = 0; j < width; ++j) line[j] = 0;
       lines[k] = line;
     }
@@ -247,8 +247,8 @@ HIPRESS_LANES void add_rows(const Matrix& matrix, const float* factor, int rank,
   if (c < rank) add_group<F, 1>(lines, entries + c, width, sums + c * kTileColumns);
 }
 
-/// Adds a tile's sums for one column of the factor; sums that are not finite are computed again in
-/// double.
+/// Adds a tile's sums for one column of the factor to `totals`; sums that are not finite are
+/// computed again in double.
 template <class F>
 HIPRESS_LANES void add_tile(const Matrix& matrix, const float* column, std::int64_t first,
                             std::int64_t end, std::int64_t first_column, std::int64_t width,
@@ -353,7 +353,8 @@ __attribute__((noinline)) void product_tile(const float* left, std::int64_t rows
   }
 }
 
-/// Computes residual = v − own, clamped to finite floats.
+/// Computes what is left to send: residual = line − own, clamped to finite floats. `line` holds
+/// gradient plus old residual, `own` the same entries as decoded from own_left and own_right.
 template <class V>
 HIPRESS_LANES void keep_rest_at(const float* line, const float* own, float* residual) {
   V v, sent;
@@ -401,7 +402,7 @@ void reconstruct(const Reconstruction& item, float* room) {
 
 // ---- small matrices, in double ----
 
-/// Double-precision vectors with half as many lanes.
+/// Double-precision vectors with half as many lanes as F; one lane if F is `float`.
 template <class F>
 struct DoubleLanes;
 
@@ -470,7 +471,8 @@ void multiply_by_own(const float* factor, std::int64_t rows, int rank, double* g
   }
 }
 
-/// Processes one vector of rows in place; last column first: it needs the others' old values.
+/// Computes one vector of rows of factor·inverse in place. The last column comes first, because
+/// column c needs the old values of columns 0 to c.
 template <class F>
 HIPRESS_LANES void multiply_rows_by_inverse(float* factor, std::int64_t rows, int rank,
                                             const double* inverse) {

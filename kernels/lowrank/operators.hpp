@@ -14,8 +14,8 @@
 /// device; on CUDA an operator enqueues on its stream and returns.
 namespace hipress::kernels::lowrank {
 
-/// A gradient as a matrix: its first dimension by all the others. Its entries are v = x, or, with a
-/// residual, v = x + residual, clamped to finite floats.
+/// A gradient as a matrix: its first dimension by all the others. Its entries v are the values x
+/// or, with a residual, x + residual, clamped to finite floats.
 struct Matrix {
   void* values = nullptr;
   ValueType type = ValueType::kFloat32;
@@ -26,7 +26,7 @@ struct Matrix {
 /// Columns that are drawn at random before orthonormalisation.
 enum class Drawn : std::uint8_t {
   kNone,
-  kMissing,  ///< columns that are 0 or depend on the others; all, if an entry is not finite
+  kMissing,  ///< columns that are 0 or depend on earlier ones; all if an entry is not finite
   kAll,
 };
 

@@ -57,14 +57,13 @@ HIPRESS_LANES F rest_of(F v, F sent) {
   return larger(broadcast<F>(-kLargest), smaller(broadcast<F>(kLargest), v - sent));
 }
 
-/// One entry of a matrix.
 HIPRESS_LANES float entry_of(const Matrix& matrix, std::int64_t row, std::int64_t column) {
   const std::int64_t i = row * matrix.columns + column;
   const float x = load_value(matrix.values, matrix.type, i);
   return matrix.residual == nullptr ? x : with_residual(x, matrix.residual[i]);
 }
 
-/// Entry of a factor from its sum; NaN if that is not finite.
+/// Entry of a factor: sum · scale, clamped to ±kLargestOfFactor; NaN if it is not finite.
 HIPRESS_LANES float rounded_entry(double sum, double scale) {
   const double entry = sum * scale;
   if (!(entry - entry == 0)) return not_a_number();

@@ -10,7 +10,7 @@ namespace {
 ///   stage 1   Q = Mᵀ·P, where P is the mean P with orthonormal columns
 ///   decode    P·Qᵀ of the mean Q
 ///
-/// Missing columns of Q, at first all of them, are drawn alike on all nodes.
+/// Columns of Q that are 0 or dependent, at first all of them, are drawn alike on all nodes.
 class PowerSgd : public LowRankCodec {
  public:
   PowerSgd(const Values& values, std::unique_ptr<const Operators> on)

@@ -38,7 +38,8 @@
 // An encode reads 4 bytes per element and writes the code's bits; error feedback reads and writes
 // the residual (8 more). TernGrad reads its input twice, since its code needs the minimum and the
 // maximum first. A decode reads the code and writes 4 bytes; decode-and-add reads those 4 bytes as
-// well. DGC and GradDrop send 1 % of the entries; DGC reads and writes two state arrays, GradDrop a
+// well, but for DGC and GradDrop touches only the elements that were sent. With the default rho,
+// DGC and GradDrop send 1 % of the entries; DGC reads and writes two state arrays, GradDrop a
 // residual. A block quantiser also sends four bytes per block: 1/64 byte per element for blocks of
 // 256, 1/16 for 64, 1/32 for 128, 1/8 for 32.
 //

@@ -11,8 +11,8 @@ namespace hipress::kernels::sparse {
 
 enum class Packing : std::uint8_t {
   kNone,
-  kIndices,  ///< values stay fp32
-  kAll,      ///< values are fp16; the encoder's state keeps the rounding error
+  kIndices,  ///< packs indices; values stay fp32
+  kAll,      ///< also sends values as fp16; the encoder's state keeps the rounding error
 };
 
 inline constexpr auto kStartBytes = static_cast<std::int64_t>(sizeof(SparsifierHeader));

@@ -32,9 +32,10 @@ class PackedCodec : public Codec {
 
   const CodecTraits& traits() const override { return sparsifier_->traits(); }
   std::int64_t encoded_bytes(std::int64_t elements) const override { return layout(elements).end; }
-  /// Temporary memory of the sparsifier, plus the plain messages.
+  /// Temporary memory of the sparsifier, plus the plain messages. Twice their size also covers the
+  /// counts per thread block in cuda/packed.cu.
   std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const override {
-    const std::int64_t plain = 2 * sparsifier_->encoded_bytes(elements);  // 2: with counts of words
+    const std::int64_t plain = 2 * sparsifier_->encoded_bytes(elements);
     return sparsifier_->temporary_bytes(elements, messages) +
            std::max<std::int64_t>(1, messages) * plain;
   }

@@ -124,7 +124,7 @@ std::string build(const std::string& path, const std::string& code, const io::Pr
 
 /// Loads a library from memory; it is never unloaded.
 const CompiledAlgorithm& open(const std::string& path, const std::string& library) {
-  // Keep the descriptors open: the loader takes files of the same name for the same library.
+  // Keep the descriptors open: the path of a reused one would name the same library to the loader.
   static std::vector<std::unique_ptr<io::MemoryFile>> loaded;
   const io::MemoryFile& file = *loaded.emplace_back(std::make_unique<io::MemoryFile>(library));
   void* const handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -47,7 +47,7 @@ T&& declval() noexcept;
 
 }  // namespace std
 
-// g++'s names, which nvcc knows.
+// g++'s names, which nvcc knows, too, but NVRTC does not.
 #define __builtin_ceil ::ceil
 #define __builtin_fabs ::fabs
 #define __builtin_floor ::floor

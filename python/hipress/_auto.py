@@ -30,7 +30,7 @@ _Path = Union[str, "os.PathLike[str]"]
 _log = logging.getLogger("hipress")
 #: Name of the states' owner in messages.
 _OWNER = "hipress.attach(model)"
-#: Ranks compare the values of at most this many parameters.
+#: Largest number of parameters of which ranks compare a value.
 _MOST_COMPARED = 64
 
 
@@ -41,8 +41,8 @@ class _Beside(Capture):
         return None
 
     def waited(self, began: Any, ended: Any) -> None:
-        """Excludes a wait for the other ranks after the last backward, between two marks of the clock, from the time between
-        steps."""
+        """Excludes a wait for the other ranks, between two marks of the clock, from the time between the last backward and the next
+        step."""
         if self._started and self._passes:
             self._passes[-1].waits.append((began, ended))
 
@@ -317,7 +317,7 @@ class AutoHook(SelfPlanning, Hook):
                 _states.require_numbers(_OWNER, name, values, torch.empty(parameters[name].shape))
 
     def _go_on(self, state: Mapping[str, Any]) -> None:
-        """Opens the kept way of a state, with the state of its compression."""
+        """Opens the way that the job of a saved state had kept, and restores the state of its compression."""
         control, way = self._control, json.loads(state["way"])
         if control is None or not way:
             return
@@ -375,7 +375,7 @@ def _layout_of(ddp: DistributedDataParallel) -> str:
 
 
 def _content_of(ddp: DistributedDataParallel) -> List[float]:
-    """Returns the first value of each of the model's first parameters, which DDP keeps equal on all ranks."""
+    """Returns the first value of each of the first _MOST_COMPARED parameters. DDP keeps them equal on all ranks."""
     return [float(one.detach().reshape(-1)[0]) for one in list(_trained_by(ddp).values())[:_MOST_COMPARED]]
 
 

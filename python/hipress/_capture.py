@@ -85,9 +85,10 @@ class Capture:
     Forward lasts from the call of the model until backward reaches its output, so it includes the loss. A gradient's ready time is
     the time from there until it is added to the parameter's gradient. A step ends when each optimizer that has parameters of the
     model has taken a step. If no optimizer is seen, it ends when parameters change, or else when gradients are dropped. Backward
-    passes of a step are its micro-steps. Times are those of one micro-step. Forward is its share of the time before the last
-    backward, without earlier passes. The optimizer time lasts from the last gradient to the next forward: the optimizer's step(),
-    zero_grad(), the next batch. Times are medians over the steps. The file has their 10th and 90th percentiles in comments.
+    passes of a step are its micro-steps. Times are those of one micro-step: forward is the time from the step's first forward to
+    its last backward, less its earlier backward passes, divided by the number of micro-steps. The optimizer time lasts from the
+    last gradient to the next forward: the optimizer's step(), zero_grad(), the next batch. Times are medians over the steps. The
+    file has their 10th and 90th percentiles in comments.
 
     A DistributedDataParallel of several ranks does not average while it is captured. Each rank trains alone, so parameters differ
     afterwards. Do not go on training the model.
@@ -140,7 +141,7 @@ class Capture:
         self._started = False
         self._pending = None  # pass whose forward has begun and whose backward has not ended
         self._running = False  # true during backward
-        self._stepped, self._before = set(), set()  # ids of parameters stepped since the last backward began, and before
+        self._stepped, self._before = set(), set()  # ids of parameters stepped since the last backward began, and before that
         self._sets = {}  # sets of such ids, each kept once
         self._updates, self._events = Updates(), 0
         self._cleared = False  # true if gradients were dropped since the last pass
@@ -231,7 +232,7 @@ class Capture:
 
     @property
     def seen_steps(self) -> int:
-        """Number of optimizers' steps, or else of changes of the parameters, between or after backward passes."""
+        """Number of the optimizers' steps between or after backward passes; without optimizers, of changes of the parameters."""
         return self._updates.count + bool(self._stepped or self._moved_at_end or self._has_moved())
 
     @property
@@ -614,15 +615,15 @@ class _TimedOptimizer:
         def method(_optimizer, *arguments, **options):
             return call(original, *arguments, **options)
 
-        if name in vars(self.optimizer):  # replaced by a learning rate's schedule
+        if name in vars(self.optimizer):  # replaced by a learning-rate scheduler
             self.before[name] = vars(self.optimizer)[name]
-        self.ours[name] = types.MethodType(method, self.optimizer)  # schedules read its __func__
+        self.ours[name] = types.MethodType(method, self.optimizer)  # learning-rate schedulers read its __func__
         setattr(self.optimizer, name, self.ours[name])
 
     def undo(self) -> None:
         for name, ours in self.ours.items():
             if vars(self.optimizer).get(name) is not ours:
-                continue  # others have wrapped it since
+                continue  # other code has wrapped the method since
             if name in self.before:
                 setattr(self.optimizer, name, self.before[name])
             else:
@@ -755,7 +756,7 @@ def _trained_parameters(model: torch.nn.Module) -> dict:
 
 def _averages(group: list) -> int:
     """Number of averages of gradients in a step: one at its end, and one after each earlier pass that a DistributedDataParallel
-    averages. Without DDP, one after each earlier pass after which parameters change."""
+    averages. Without DDP, each earlier pass after which parameters change counts."""
     return 1 + sum(one.moved or bool(one.stepped) if before.averaged is None else before.averaged
                    for before, one in zip(group, group[1:]))
 

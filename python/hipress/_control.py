@@ -17,7 +17,7 @@ from hipress._library import library
 
 #: Way that averages as plain DDP does.
 PLAIN = 0
-#: Least gain that is worth a plan.
+#: Least gain that counts, as a share of the step time.
 _WORTH = 0.005
 #: Sizes of a trial: steps of the tried way before the first block, and least and most steps of a block.
 OPENING, _LEAST_BLOCK, _MOST_BLOCK = 2, 3, 20
@@ -25,9 +25,9 @@ OPENING, _LEAST_BLOCK, _MOST_BLOCK = 2, 3, 20
 _BLOCK_S, _WINDOW_S, _LOOK_S = 0.1, 0.05, 0.25
 #: Least and most steps of a window in which steps are watched.
 _LEAST_WINDOW, _MOST_WINDOW = 5, 100
-#: Number of windows from which the usual step time is learned; half width of its interval, as a share of the time and in median
-#: deviations, of which the larger counts; number of consecutive windows outside that indicate a change; and half widths from
-#: the usual time at which one window is enough.
+#: Number of windows from which the usual step time is learned. Half width of its interval: the larger of a share of the time and a
+#: number of median absolute deviations. Number of consecutive windows outside the interval that indicate a change. Number of half
+#: widths from the usual time at which a single window is enough.
 _LEARNED, _WIDTH, _SPREADS, OUTSIDE, _SUDDEN = 3, 0.1, 6.0, 2, 5
 #: Least and largest factor by which measured gains correct later predictions.
 _LEAST_CORRECTION, _MOST_CORRECTION = 0.5, 2.0
@@ -54,7 +54,7 @@ class Phase(enum.Enum):
 
 
 class Act(enum.Enum):
-    """Action that all ranks take together before a step."""
+    """Action before a step, of all ranks unless it names rank 0."""
 
     PROFILED = "take over from rank 0 how profiling has ended, and call profiled()"
     CAPTURE = "rank 0 captures steps until it plans"
@@ -150,8 +150,8 @@ def judge(ratios: Sequence[float]) -> Verdict:
 
 
 class Watch:
-    """Interval of the usual step time, learned from the first windows. It detects that later windows stay outside, or that one is
-    far outside."""
+    """Interval of the usual step time, learned from the first windows. has_changed() detects two later windows in a row outside the
+    interval, or one far outside."""
 
     def __init__(self, step_s: Sequence[float] = (), busy_s: Sequence[Sequence[float]] = ()) -> None:
         self._learned, self._busy = list(step_s), list(busy_s)
@@ -174,7 +174,7 @@ class Watch:
 
     @property
     def width_s(self) -> float:
-        """Half width of the interval in seconds: a share of the time or some median deviations, whichever is larger."""
+        """Half width of the interval in seconds: _WIDTH of the usual time or _SPREADS median absolute deviations, if larger."""
         usual_s = self.usual_s
         return max(_WIDTH * usual_s, _SPREADS * statistics.median([abs(one - usual_s) for one in self._learned] or [0.0]))
 
@@ -184,7 +184,8 @@ class Watch:
         return [statistics.median(values) for values in zip(*self._busy)]
 
     def waits_less(self, step_s: float, busy_s: Sequence[float]) -> bool:
-        """True if the rank that computes longest waits for messages for less than half of the usual time."""
+        """True if the rank that computes longest waits for messages for less than half as long as usual, and this saves more than
+        twice _WORTH of a step."""
         if len(self._learned) < _LEARNED:
             return False
         usual_s, now_s = self.usual_s - max(self.busy_s), step_s - max(busy_s)
@@ -312,8 +313,9 @@ class Control:
         return self._measure(step, self.pace.measured)
 
     def felt(self, step: int, short_s: float) -> List[Act]:
-        """Takes the time of a short message in seconds. Returns the ranks' next acts. They measure the links if it is much shorter
-        than before, or much longer for the second time in a row. After planning, the first such message is enough."""
+        """Takes the time of a short message in seconds. Returns the ranks' next acts: PROBE if it is much shorter than before, or
+        much longer for the second time in a row, and the last plan is old enough. At the end of planning, one much longer message
+        is enough, once for a plan; otherwise the candidates are fetched."""
         assert self.links is not None
         before_s, apart_s = self.links.short_s, _FELT_TIMES * short_s / _FELT_SHARE
         apart = _clamped(apart_s / self.step_s if self.step_s > 0 else _MOST_APART, 1, _MOST_APART)
@@ -476,7 +478,7 @@ class Control:
         self._corrections[way.algorithms] = min(max(times / way.gain, _LEAST_CORRECTION), _MOST_CORRECTION)
 
     def _is_worth_trying(self, way: Candidate) -> bool:
-        """False if this way gains nothing once its prediction is corrected by a trial of the same algorithms."""
+        """True for plain DDP, and for a way whose predicted gain, corrected by trials of the same algorithms, is at least 1."""
         return not way.text or way.gain * self._corrections.get(way.algorithms, 1.0) >= 1
 
     def _next_pair(self) -> List[Act]:

@@ -203,7 +203,7 @@ def _is_stepping(name: str) -> bool:
 
 
 def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters) -> None:
-    """Warns of large buckets: DDP hands gradients over by the bucket, once the last one is ready."""
+    """Warns of large buckets: DDP hands a bucket's gradients over together, once the last of them is ready."""
     size = getattr(ddp, "bucket_bytes_cap", 0)
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
     if min(size, total) > _LARGE_BUCKET:

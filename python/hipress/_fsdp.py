@@ -200,7 +200,8 @@ def kept_among(group: Any) -> int:
 
 
 def _is_resharded_otherwise(plan: Plan, module: Any, group: Any, is_root: bool) -> bool:
-    """True if the part that a module keeps after forward differs from the plan's."""
+    """True if the part that a module keeps after forward differs from the plan's. False for a root whose
+    resharding FSDP2 chooses itself."""
     return kept_among(group) != plan.reshard and not (is_root and _state_of(module)._auto_reshard_after_forward)
 
 

@@ -85,13 +85,13 @@ class LinkEngine:
         return self._shared([self._time(_MEDIUM if medium_s <= _SHORT_S else _SHORT)])[0]
 
     def _shared(self, values: Sequence[float]) -> List[float]:
-        """Returns a list of one: the mean of the first value over all ranks."""
+        """Returns the mean over all ranks of values[0], the only value, as a list of one. It travels as kept_s of a report."""
         self.post(Report(values[0], 0.0, 0.0, 0.0))
         reports = self.collect()
         return [sum(report.kept_s for report in reports) / len(reports)]
 
     def _time(self, which: int) -> float:
-        """Returns the shortest time of an all-reduce of this gradient in seconds, without the warm-up."""
+        """Returns the shortest time of an all-reduce of gradient number `which` in seconds, without the warm-up."""
         seconds = []
         for _ in range(_TIMES[which]):
             began = time.perf_counter()

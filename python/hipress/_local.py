@@ -229,13 +229,13 @@ class LocalUpdates:
         return self._outer_optimizer
 
     def outer_weights(self) -> Dict[str, torch.nn.Parameter]:
-        """Outer weights by the names of the model's parameters: fp32, of the same shapes, equal on all ranks. Evaluate these. Each
-        fragment's turn overwrites its own: copy them to keep them."""
+        """Outer weights by the names of the model's parameters: fp32, of the same shapes, equal on all ranks. Evaluate these. A
+        fragment's turn overwrites its outer weights: copy them to keep them."""
         return {name: weight for fragment in self._fragments for name, weight in zip(fragment.names, fragment.outer)}
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
-        """Wraps work that needs the other ranks: an exception in it ends the job of all, and later calls raise an Error, too."""
+        """Wraps work that needs the other ranks: an exception in it ends the job of all ranks, and later calls raise an Error."""
         if self._failure is not None:
             raise self._failure
         try:

@@ -80,7 +80,7 @@ class MemoryProbe:
         both.
 
         Full memory slows all its users equally. Computation that demands a share u of the bandwidth and a copy that demands p both
-        run at 1/(u + p) of their speed alone. Hence u is the slowdown minus p."""
+        run at 1/(u + p) of their speed alone. Hence u is the slowdown minus p. (`all` is the bandwidth; p is `one` / `all`.)"""
         longer = beside_s / alone_s if alone_s > 0 else 1.0
         return max(0.0, longer * self.all - self.one) if longer > _NOT_SLOWED else 0.0
 

@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 30
 
 @dataclasses.dataclass(frozen=True)
 class OwnTime:
-    """Overhead of a step in seconds: before the last gradient was handed over, and after that."""
+    """Overhead of the hook in a step, in seconds: before the last gradient was handed over, and after that."""
 
     before_s: float
     after_s: float

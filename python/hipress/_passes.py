@@ -103,8 +103,8 @@ def _ends(passes: List[Pass], at_end: FrozenSet[int], moved_at_end: bool) -> Lis
 
 
 def _all_stepped(stepped: List[FrozenSet[int]]) -> List[bool]:
-    """True for each place at which every active optimizer has taken its step. An optimizer is active from its first step to its
-    last, and for its longest time between two steps before and after these."""
+    """True for each place at which every active optimizer has stepped since the last such place. An optimizer is active from its
+    first step to its last, and before and after these for its longest distance between two steps."""
     places: Dict[FrozenSet[int], List[int]] = {}
     for place, names in enumerate(stepped):
         if names:

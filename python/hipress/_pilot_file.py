@@ -18,7 +18,7 @@ _ROWS = ("plans", "ratios", "errors", "noise_scale", "curve")
 
 
 def rounded(value: Any) -> Any:
-    """Rounds each number to seven digits, the file's precision."""
+    """Rounds each float in a value to seven significant digits, the file's precision."""
     if isinstance(value, float):
         return float(f"{value:.7g}")
     if isinstance(value, list):

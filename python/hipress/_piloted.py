@@ -111,7 +111,7 @@ class Recorder:
         return self._found
 
     def noise(self, ranks: int) -> List[Dict[str, Any]]:
-        """Gradient noise scale of parts of the run, in batches of a rank."""
+        """Gradient noise scale of each of _NOISE_PARTS parts of the run, in units of a rank's batch."""
         rows, each = [], max(1, len(self.norms) // _NOISE_PARTS)
         for first in range(0, len(self.norms) - each + 1, each):
             value = noise_scale(self.norms[first:first + each], ranks)
@@ -120,9 +120,9 @@ class Recorder:
 
 
 def noise_scale(norms: Sequence[Sequence[float]], ranks: int) -> Optional[float]:
-    """Gradient noise scale tr(Σ) / |G|² of McCandlish et al. (arXiv 1812.06162, appendix A), in batches of a rank. It follows from
-    two numbers, each averaged over steps: the mean squared norm of the gradients of one batch, and the squared norm of the mean
-    over `ranks` batches. None if |G|² is lost in the noise."""
+    """Gradient noise scale tr(Σ) / |G|² of McCandlish et al. (arXiv 1812.06162, appendix A), in units of a rank's batch. It
+    follows from two numbers, each averaged over steps: the mean squared norm of the gradients of one batch, and the squared norm of
+    the mean over `ranks` batches. None if |G|² is lost in the noise."""
     small = math.fsum(one for one, _ in norms) / len(norms)
     large = math.fsum(one for _, one in norms) / len(norms)
     signal_squared = (ranks * large - small) / (ranks - 1)
@@ -183,12 +183,12 @@ class Sampler:
 
     def __init__(self, gradients: List[Gradient], ranks: int, plan: str, seed: int, recorder: Recorder) -> None:
         self._gradients, self._recorder = gradients, recorder
-        self._without = functools.lru_cache(None)(lambda: Averager(gradients, ranks, plan, seed))  # made at the first point
+        self._without = functools.lru_cache(None)(lambda: Averager(gradients, ranks, plan, seed))  # made at first use
         self._measured: Any = None
 
     def before(self, buffers: List[List[torch.Tensor]]) -> None:
-        """Takes the ranks' own gradients at a point. Computes their exact mean, and the error of the plan's mean without the
-        residuals of earlier steps."""
+        """Takes the ranks' own gradients in a step of _POINTS. Computes their exact mean, and the error of the plan's mean without
+        the residuals of earlier steps."""
         exact = [torch.stack([one.double() for one in of_ranks]).mean(dim=0) for of_ranks in zip(*buffers)]
         copies = [[one.clone() for one in of_rank] for of_rank in buffers]
         self._without().average(copies)
@@ -196,7 +196,7 @@ class Sampler:
         self._measured = exact, [_distance(one, mean) for one, mean in zip(copies[0], exact)]
 
     def after(self, applied: List[torch.Tensor], engine: Engine, step: int) -> None:
-        """Takes the gradients that are applied at that point, and records their errors with the residuals of rank 0's engine."""
+        """Takes the gradients that are applied in that step, and records their errors and the residuals of rank 0's engine."""
         exact, without = self._measured
         for gradient, mean, one, error, held in zip(self._gradients, exact, applied, without, engine.squared_residuals()):
             norm, distance, norm_applied = float(mean.norm()), _distance(one, mean), float(one.double().norm())

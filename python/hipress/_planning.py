@@ -20,7 +20,7 @@ from hipress._errors import HipressError
 
 #: Algorithms that do not slow learning.
 ALGORITHMS = "int8block,fp16"
-#: Predicted gain above which a plan is tried. Up to the second gain, plain DDP is tried before a new plan.
+#: Predicted gain above which a plan is tried. Predicted gain over plain DDP up to which plain DDP is tried before a further plan.
 _TRY, _SURE = 1.05, 1.5
 #: Largest number of plans to try.
 _MOST = 3
@@ -225,7 +225,8 @@ class Planning:
         return seconds
 
     def _sets(self) -> Sequence[Optional[str]]:
-        """Sets of algorithms to plan with: all together, and each alone. None: the pilot's."""
+        """Sets of algorithms to plan with: one with all given algorithms and, if there are several, one with each alone. None: the
+        pilot's algorithms."""
         if self._algorithms is None:
             return [None]
         names = re.split(r",(?![^(]*\))", self._algorithms)
@@ -248,9 +249,10 @@ class Planning:
 
 
 def chosen(found: Sequence[Candidate], kept_s: Optional[float], plain: str = "plain DDP") -> List[Candidate]:
-    """Selects the candidates that are worth a trial, fastest first. `kept_s` is the predicted time of a step with the plan that
-    averages now, in seconds; None: plain DDP averages. A plan has to be faster than it by the factor _TRY. Plain DDP comes before
-    them unless the fastest plan, which may be the present one, is faster by more than _SURE."""
+    """Selects up to _MOST plans that are worth a trial, fastest first. `kept_s` is the predicted time of a step with the plan that
+    averages now, in seconds; None: the way without a plan, called `plain`. A plan must be faster by more than the factor _TRY, both
+    than that way and than the present plan. If there is a present plan, the way without one comes first unless the fastest plan, or
+    the present one, is faster than that way by more than the factor _SURE."""
     best = sorted((one for one in found if one.gain > _TRY and (kept_s is None or kept_s / one.predicted_s > _TRY)),
                   key=lambda one: one.predicted_s)[:_MOST]
     if kept_s is not None:

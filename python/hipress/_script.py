@@ -48,12 +48,12 @@ class _Candidate:
         return {id(parameter) for parameter in self.capture.parameters.values()}
 
     def missing(self) -> list:
-        """Wanted parameters that it lacks, and their variables."""
+        """Wanted parameters that the module lacks, and their variables."""
         own = self.parameters()
         return [one for number, one in self.wanted.items() if number not in own]
 
     def want(self, parameters: list) -> None:
-        """Grows to the smallest module that also has these parameters."""
+        """Captures the smallest module that has these parameters and all that were wanted before."""
         from hipress import _trained
         from hipress._capture import unwrapped
 

@@ -22,7 +22,7 @@ from hipress._links import LinkEngine
 
 _Path = Union[str, "os.PathLike[str]"]
 _log = logging.getLogger("hipress")
-#: Ranks compare values of their models, which may differ by this share of the largest value.
+#: Largest difference between the ranks' values of a model, as a share of rank 0's largest value.
 _ROUNDED = 1e-3
 #: Number of latest steps whose times are kept: more than a window has.
 _MOST_SEEN = 256
@@ -177,7 +177,7 @@ class SelfPlanning:
         self._store.set(f"passed {self._fetches}", json.dumps([self._model, rows, made.seconds, made.failure]))
 
     def _fetched(self) -> List[Any]:
-        """Returns the result that rank 0 has passed on."""
+        """Returns the list that rank 0's next _pass_on() has put, or will put, into the store."""
         self._fetches += 1
         fetched: List[Any] = json.loads(self._store.get(f"passed {self._fetches - 1}"))
         if fetched[3] and self._job.rank == 0:
@@ -299,8 +299,8 @@ class SelfPlanning:
 
 
 def _require_same_content(job: Any, contents: List[List[float]]) -> None:
-    """Raises InvalidRequest, on all ranks, if a rank's values differ from rank 0's by more than rounding: it attaches another model
-    with the same layout."""
+    """Raises InvalidRequest, on all ranks, if a rank's values differ from rank 0's by more than rounding: that rank attaches
+    another model with the same layout."""
     for place, values in enumerate(contents):
         if not all(math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED * max(map(abs, contents[0])))
                    for one, other in zip(values, contents[0]) if math.isfinite(one) and math.isfinite(other)):

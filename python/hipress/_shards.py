@@ -28,7 +28,7 @@ class Unit:
         self.missing: List[str] = []  #: trained parameters without a gradient in this step, if this torch reports them
 
     def described(self) -> List[Any]:
-        """Description that must be the same on all ranks and in states."""
+        """Description that must be the same on all ranks, and in a state that is loaded."""
         return [self.name, [list(parameter) for parameter in self.parameters], self.gather, self.reduction]
 
 
@@ -218,8 +218,8 @@ class Reduction(_Collective):
         return self._exchange(algorithm, output, partial, messages.between, divisor, _PARTIAL, step)
 
     def _require_all(self, algorithm: str, gradient: torch.Tensor) -> None:
-        """Raises InvalidRequest if the message lacks a parameter without a gradient, which shifts the others: residuals do not
-        shift with them."""
+        """Raises InvalidRequest if a parameter without a gradient is missing from the message. Later parameters then take its place
+        there, and the codec would add other parameters' residuals to them."""
         whole = self._unit.reduced
         if whole is None or gradient.numel() == whole or not self._messages.codec(algorithm).keeps:
             return

@@ -21,7 +21,8 @@ _NORMAL = 1.2816
 @dataclasses.dataclass(frozen=True)
 class Ratio:
     """Steps of a plan over steps of DDP for the same loss. `ratio` is None if the plan never reaches the loss within the pilot.
-    `p10` and `p90` bound the interval of a further run; None if there is no such bound. `after` is DDP's number of steps."""
+    `p10` and `p90` are the ends of the interval for a further run; None if there is no such end. `after` is DDP's number of
+    steps."""
 
     ratio: Optional[float]
     p10: Optional[float]
@@ -64,10 +65,10 @@ def of_curves(ddp: Sequence[float], plan: Sequence[float]) -> Ratio:
     """Ratio of two runs, from their losses by step.
 
     DDP's smoothed curve is stretched along the steps until it fits the plan's best, by least squares over the second half of
-    the steps that both have; the stretch is the ratio. It is fitted twice: the second time DDP's window is that of the plan
-    before the stretch, so that smoothing bends both curves alike. DDP's steps end once its loss is within `LEVEL` of its lowest:
-    later losses are flat and carry no information about steps. p10 and p90 are quantiles of the ratios at single losses of that
-    half."""
+    the steps that both have; the stretch is the ratio. It is fitted twice. The second time, DDP is smoothed over the plan's window
+    divided by the first stretch, so that smoothing bends both curves alike. DDP's steps end once its loss is within `LEVEL` of its
+    lowest: later losses are flat and carry no information about steps. p10 and p90 are quantiles over DDP's losses in that half:
+    the plan's steps to a loss, divided by DDP's."""
     never = Ratio(None, None, None, None)
     if min(len(ddp), len(plan)) < 2:
         return never
@@ -131,9 +132,9 @@ def _minimum(function: Callable[[float], float], low: float, high: float) -> flo
 
 
 def over_seeds(found: Sequence[Ratio]) -> Ratio:
-    """Ratio of several runs that differ in their seed: the geometric mean. The interval is Student's for a further run, on
-    logarithms, widened to the mean of the runs' own intervals where that is wider. The ratio is None if half of the runs or more
-    never reach the loss, and p90 is None if one does not."""
+    """Ratio of several runs that differ in their seed: the geometric mean. The interval is Student's prediction interval for a
+    further run, of the logarithms. An end is moved to the mean of that end of the runs' own intervals if this is farther out. The
+    ratio is None if half of the runs or more never reach the loss, and p90 is None if one does not."""
     reached = [one for one in found if one.ratio is not None]
     if len(found) == 1 and reached:
         return found[0]

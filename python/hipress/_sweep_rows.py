@@ -123,7 +123,7 @@ def has_intervals(rows: Iterable[Row]) -> bool:
 
 
 def point_of(row: Row) -> Tuple[str, ...]:
-    """Values of the axes in which a plan equals the plan that it is compared with."""
+    """Values of a row's axes other than SERIES. Speed-ups compare rows for which these are equal."""
     return tuple(value for axis, value in row.items() if axis not in RESULTS and axis not in SERIES)
 
 
@@ -133,15 +133,15 @@ def half_width(value: Value) -> float:
 
 
 def own_share(row: Row) -> float:
-    """Share of a prediction's interval that is due to its plan alone: the independent errors of predictions on one machine. Takes
-    a row of `ddp`, whose speed-up over itself has an interval of two such errors."""
+    """Share of a prediction's interval that is due to its plan alone: predictions on one machine have independent errors of this
+    size. Takes a row of `ddp`. The interval of its speed-up over itself has two such errors, so it is √2 times as wide as one."""
     own, all_of_it = half_width(over_ddp(row)) if row.get("speedup_over_ddp") else 0.0, half_width(seconds_of(row))
     return own / math.sqrt(2) / all_of_it if all_of_it else 0.0
 
 
 def ratio(base: Value, other: Value, share: float) -> Value:
     """Speed-up of `other` over `base`. Both run on the same machine, fast or slow, so low is divided by low and high by high. The
-    share of their intervals that is due to each plan alone is added as independent errors."""
+    part `share` of each half width is due to the plan alone; these parts are added as independent errors."""
     three = (base.low / other.low, base.middle / other.middle, base.high / other.high)
     own = share * math.hypot(half_width(base), half_width(other))
     down, up = (math.hypot(math.log(part / three[1]), own) for part in (min(three), max(three)))
@@ -179,13 +179,13 @@ def over_ddp(row: Row) -> Value:
 
 
 def axis_of_lines(rows: Sequence[Row]) -> Optional[str]:
-    """Axis of numbers for lines; None if bandwidth and nodes both vary, which maps show."""
+    """X axis of lines: the first of LINE_AXES that varies, or else the first. None if bandwidth and nodes both vary, as in maps."""
     found = [axis for axis in LINE_AXES if axis in varying(rows)]
     return None if {"bandwidth_bytes_per_s", "nodes"} <= set(found) else (found or list(LINE_AXES))[0]
 
 
 def break_even(points: Sequence[Tuple[float, float]]) -> Optional[Tuple[float, float]]:
-    """Places between which a line ceases or begins to pay; None unless it does so exactly once."""
+    """Neighbouring x between which the speed-up of a line rises or falls past PAYS; None unless this happens exactly once."""
     found = [(x, next_x) for (x, y), (next_x, next_y) in zip(points, points[1:]) if (y > PAYS) != (next_y > PAYS)]
     return found[0] if len(found) == 1 else None
 

@@ -74,8 +74,8 @@ def read_csv(path: pathlib.Path, columns: Mapping[str, Callable[[str], Any]], ne
 
 
 def read_sweep(path: pathlib.Path, conditions: Mapping[str, str], over: Sequence[str] = ("none",)) -> List[Row]:
-    """Rows that meet the conditions, as dictionaries of strings. For the plans that are compared with, these are the rows at the
-    same points."""
+    """Rows that meet the conditions, as dictionaries of strings. Conditions on axes of plans do not drop rows of the plans
+    `over`."""
     rows = read_csv(path, NUMBERS, NEEDED, "; give a CSV of hipress-sim sweep (of its shards, the first has the header: put their "
                                            "files one after the other)")
     for column, value in conditions.items():
@@ -84,7 +84,7 @@ def read_sweep(path: pathlib.Path, conditions: Mapping[str, str], over: Sequence
 
 
 def choose(path: pathlib.Path, rows: List[Row], column: str, value: str, over: Sequence[str]) -> List[Row]:
-    """Selects the rows with that value. For a column of plans, rows of the plans that are compared with are kept, too."""
+    """Selects the rows with that value. If the column is an axis of plans, rows of the plans `over` are kept, too."""
     if column not in rows[0]:
         raise PictureError(f"{path}: there is no column '{column}' (there are: {', '.join(rows[0])})")
     if not any(row[column] == value for row in rows):

@@ -28,7 +28,7 @@ class Pass:
     rounds: int = 1
     avoided: tuple[str, ...] = ()
     prepares: bool = False
-    #: Bytes on the longest path that only one thread of a warp or thread block moves. They are not counted.
+    #: Bytes that only one thread of a warp or thread block moves, on the path that moves most. They are not counted.
     single: int = 0
 
 
@@ -39,7 +39,7 @@ class Traffic:
     algorithm: str
     direction: str  # member of kernels::Traffic: encode, decode_add
     passes: tuple[Pass, ...]
-    #: Bytes per element that the longest path moves beyond the estimate, and the reason.
+    #: Bytes per element beyond the estimate on the path that moves most, and the reason.
     beyond: float = 0
     why: str = ""
 

@@ -1,4 +1,4 @@
-"""Reads kernels that nvdisasm printed: instructions, control flow, and the bytes that a thread moves on its longest path."""
+"""Reads kernels that nvdisasm printed: instructions, control flow, and the most bytes that a thread moves on any path."""
 
 import collections
 import dataclasses
@@ -36,7 +36,7 @@ class Instruction:
 
     @property
     def bits(self) -> int:
-        """Width of a memory access of one thread."""
+        """Width in bits of a memory access of one thread."""
         width = re.findall(r"\.(?:[US]?(8|16)|(32|64|128|256))(?=\.|$)", self.opcode)
         return int("".join(width[-1])) if width else 32
 
@@ -104,8 +104,8 @@ class Kernel:
         self.after = [self._after(number, starts) for number in range(len(self.blocks))]
 
     def _after(self, number: int, starts: dict[str, int]) -> list[int]:
-        """Blocks that may follow a block. A call returns to the next one: functions that nvcc calls, such as divisions, move
-        nothing."""
+        """Blocks that may follow a block. A call is followed by the next block: functions that nvcc calls, such as divisions, move
+        no bytes."""
         last = self.blocks[number][-1]
         found = [starts[target] for target in last.targets if target in starts] if last.jumps else []
         conditional = last.guard or last.name == "BRA" and len(last.operands) > 1

@@ -63,7 +63,7 @@ def medians(times):
 
 
 def without_node(row: Row) -> float:
-    """Compute time of a row on one node in seconds, with the priors for slow-down and summing."""
+    """Compute time in seconds of one GPU, from a row on one node: its time without the priors of slow-down and summing."""
     size_bytes = setups.load_model(row.model, row.cluster).size_bytes
     slow = row.iteration_s if row.gpus > 1 else row.iteration_s * (1 + DEFAULT_SLOWDOWN)
     summing_s = size_bytes / setups.CLUSTERS[row.cluster].local_bandwidth if row.gpus > 1 else 0.0

@@ -77,8 +77,8 @@ def summed_locally(gradients: tuple[Gradient, ...], s_per_byte: float) -> tuple[
 
 
 def read_codec(profile: str, algorithm: str, cluster: setups.Cluster) -> tuple[Codec, Cost]:
-    """Codec and merge of a shipped profile of the V100, with times per element in inverse proportion to the memory
-    bandwidth."""
+    """Costs of an algorithm's kernels and of a merge, from a shipped profile of the V100. Times per element are scaled to the
+    memory bandwidth of the cluster's GPU."""
     text = (setups.ROOT / f"profiler/profiles/{profile}.yaml").read_text()
     factor = 900e9 / cluster.gpu_memory_bandwidth
     block = re.search(rf"^    {algorithm}:\n((?:      .*\n)+)", text, re.MULTILINE)[1]

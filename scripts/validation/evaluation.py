@@ -74,15 +74,15 @@ class Result:
 
     @property
     def within_interval(self) -> bool | None:
-        """True if the measured median lies in the prediction's interval."""
+        """True if the measured median lies in the prediction's interval; None without an interval."""
         if self.predicted_s_p10 is None:
             return None
         return self.predicted_s_p10 <= self.measured_s <= self.predicted_s_p90
 
     @property
     def error_beyond_spread(self) -> float:
-        """Distance of the prediction from the nearest repetition, as a share of the measured time: the part of the error that the
-        spread does not explain."""
+        """Distance of the prediction from the range of the repetitions, as a share of the measured time: the part of the error that
+        the spread does not explain. It is 0 within the range, and negative below it."""
         nearest = min(max(self.predicted_s, min(self.repetitions_s)), max(self.repetitions_s))
         return (self.predicted_s - nearest) / self.measured_s
 

@@ -26,7 +26,7 @@ MORE_STEPS = 1_000_000  #: more steps than a pilot takes, so that the pilot ends
 @dataclasses.dataclass(frozen=True)
 class Job:
     """Training job: arguments of train.py, ranks, and steps of its pilot. The constants of the model of learning are fitted to jobs
-    with `fitted`, and judged by the others."""
+    with `fitted`, and tested on jobs without it."""
 
     name: str
     arguments: str

@@ -69,7 +69,7 @@ class Plan:
         return min(self.iterations, max(1, int(self.ROUND_S / iteration_s)))
 
     def to_trace(self, iteration_s: float) -> int:
-        """Number of iterations for a trace, which shows the median one."""
+        """Number of iterations to replay for a trace. The trace shows the one with the median time."""
         return max(1, min(self.rounds * self.iterations, int(self.TRACED_S / iteration_s)))
 
     def next_iterations(self, case: Case, measured: "Repetitions") -> int:

@@ -188,8 +188,8 @@ TEST_CASE("a leader has the work of its batch and waits for what its members wai
 }
 
 TEST_CASE("without pipelining no step of a node starts before the step before it is over") {
-  // Two compressed gradients on a ring with N = K = 3. On every node, N = 3 encodes, 2(N-1) sends …
-  // of a gradient are one phase each, and the second gradient follows the first.
+  // Two compressed gradients on a ring with N = K = 3. On every node, each of a gradient's N = 3
+  // encodes, 2(N-1) = 4 sends … is a phase. The second gradient follows the first.
   Plan plan = plan_of("ring", 3, 0, 3, 2);
   plan.pipelining = false;
   const TaskGraph graph = expand(model_of({960, 960}), plan);
@@ -223,7 +223,7 @@ TEST_CASE("back to back, forward is split by backward times and waits for its gr
   models::Model model = model_of({100, 300});
   model.forward_s = 1e-6;
   model.gradients[0].ready_s = 1e-6;
-  model.gradients[1].ready_s = 4e-6;  // takes 3 us of the 4, so three quarters of forward
+  model.gradients[1].ready_s = 4e-6;  // 3 of 4 us of backward, so three quarters of forward
   const Plan plan = plan_of("ring", 2, kRaw, 2, 2);
   const TaskGraph graph = expand_back_to_back(model, plan, 2);
   check(graph);
@@ -317,7 +317,8 @@ TEST_CASE("the tasks of a graph are counted before it is made") {
     plan.topology = "allreduce";
     CHECK(whole_tasks(model, plan) == expand(model, plan).tasks());
   }
-  // kMaxElements elements in 2^20 slices on 2^20 nodes: 7 · 2^20 tasks per slice.
+  // kMaxElements elements in 2^20 slices on N = 2^20 nodes. A slice has 5(N-1) + 2N tasks, about
+  // 7 · 2^20.
   models::Model huge = model_of({models::kMaxElements});
   CHECK(whole_tasks(huge, plan_of("ring", 1 << 20, 0, 1 << 20)) ==
         Approx(7 * 0x1p40).epsilon(1e-5));

@@ -187,7 +187,7 @@ TEST_CASE("steps without a synchronisation are one task, however many there are"
   check(short_one);
   check(long_one);
   CHECK(short_one.tasks() == long_one.tasks());
-  // In each of 3 periods, every gradient of 24 is sent once, in 2(N-1) · K = 2 · 2 messages.
+  // In each of 3 periods, each of the 24 gradients is sent once, in 2(N-1) · K = 2 · 2 messages.
   auto counts = count(short_one);
   CHECK(counts[Kind::kSend] == 3 * 24 * 2 * 2);
   for (const TaskGraph* graph : {&short_one, &long_one}) {
@@ -252,7 +252,8 @@ TEST_CASE("a mean is awaited by the forward pass that the overlap says, and by n
     REQUIRE(waits != kNoIndex);
     CHECK(graph[waits].kind == Kind::kForward);
     CHECK(graph[waits].gradient == 0);
-    // Before it come steps 0 to 3, the overlapped steps, and the forward pass of layer 0.
+    // Before the forward pass that waits come steps 0 to 3, the overlapped steps, and the forward
+    // pass of layer 0.
     CHECK(steps_before == from_seconds(3 * (4 + overlap) + 0.5).count());
   }
 }

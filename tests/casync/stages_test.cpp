@@ -214,7 +214,8 @@ TEST_CASE("stages go with batches, without pipelining, and back to back") {
   Plan plan = staged_plan(model, topology, 3, 3);
   const TaskGraph twice = expand_back_to_back(model, plan, 2);
   check(twice);
-  CHECK(twice.tasks() == 2 * expand(model, plan).tasks() + 2 * 3 * (3 - 1));  // three Forwards
+  // Per iteration and node, three Forward tasks, one per gradient, instead of one.
+  CHECK(twice.tasks() == 2 * expand(model, plan).tasks() + 2 * 3 * (3 - 1));
   plan.batch.threshold_bytes = 1 << 20;
   const TaskGraph batched = expand(model, plan);
   check(batched);

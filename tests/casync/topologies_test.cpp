@@ -86,8 +86,8 @@ TEST_CASE("every node gets every slice of the mean, and the divisions are where 
     means_coded += divides && task.kind == Kind::kEncode && task.role == Role::kServer;
     overwrites += task.kind == Kind::kDecode && !(task.flags & kAccumulate);
   }
-  // Divided once per partition: raw sums by the last addition, encoded ones by the server's Encode.
-  // Half-precision sums in a ring: every node divides its own slice of every partition first.
+  // Each partition is divided by N once: a raw sum by the last addition, an encoded one by the
+  // server's Encode. In half precision, every node of a ring divides its own slice first instead.
   CHECK(sums == (coded ? 0 : 4));
   CHECK(means_coded == (coded && !divide_first ? 4 : 0));
   CHECK(own == (divide_first ? 4 * 4 : means_coded));

@@ -24,8 +24,8 @@ namespace {
 using testing::compiled;
 using testing::program_file;
 
-/// A program that sends array `out` of `statements`, which has at most the gradient's length, and
-/// decodes to it, followed by zeros.
+/// A program that sends the array `out`, which `statements` declare and which is at most as long as
+/// the gradient. The program decodes to `out`, followed by zeros.
 std::string sends_array(const std::string& statements) {
   return "void ArrayEncode(float* gradient, uint8* compressed) {\n" + statements +
          "\n  compressed = concat(out);\n}\n"
@@ -163,7 +163,7 @@ TEST_CASE("sample takes one element of every part of the array, by the draws' ke
 }
 
 TEST_CASE("whole random numbers are uniform and below their end") {
-  // Each of ten values has a count with mean 10000 and standard deviation 95; five are allowed.
+  // A value's count has mean 10000 and standard deviation 95; an error of five of these is allowed.
   const auto drawn =
       array("random_int", "float* out = map(gradient, [](float v) { return random<int>(-3, 7); });",
             std::vector<float>(100000, 1.0f));
@@ -191,7 +191,7 @@ TEST_CASE("state is 0 at first, kept between steps, and finite for ever") {
   const State state{.data = states.data(), .stride = 5};
   const std::vector<float> gradient = {1, 2, 3, 4, 5};
   CHECK(testing::round_trip(*codec, gradient, {}, state) == std::vector<float>(5, 2.0f));
-  // The first array is the residual: gradient - 2.
+  // The first five numbers are the residual: gradient - 2. Those of `seen` follow.
   CHECK(states[0] == -1);
   CHECK(states[4] == 3);
   CHECK(states[5] == 1);
@@ -199,7 +199,7 @@ TEST_CASE("state is 0 at first, kept between steps, and finite for ever") {
   CHECK(states[0] == 1 - 1 - 4);
   CHECK(states[5] == 2);
   for (const float v : states) CHECK(std::isfinite(v));
-  // Without a state, every step is the first.
+  // Without State, an encode acts like a first step.
   CHECK(testing::round_trip(*codec, gradient, {}, {}) == std::vector<float>(5, 2.0f));
   // A NaN leaves all states unchanged.
   const std::vector<float> before = states;
@@ -271,7 +271,8 @@ TEST_CASE("a general message that is damaged is refused, and nothing is written"
     }
   };
   REQUIRE(decodes());
-  // The header is followed by fields (8 + 4 bytes, padded to 16) and the lengths of the arrays.
+  // The header's elements, tag, planes and non_finite begin at these bytes. After the header come
+  // fields (8 + 4 bytes, padded to 16) and, at byte 24, the lengths of the arrays.
   for (const std::size_t at : {0u, 4u, 6u, 7u}) {
     const std::byte before = std::exchange(message[at], std::byte(0xee));
     CHECK_FALSE(decodes());
@@ -418,7 +419,7 @@ TEST_CASE("what a program makes infinite is seen by everybody and keeps no state
   CHECK(states == std::vector<float>(6, 0.0f));
   CHECK(testing::round_trip(*codec, {4, 1, 2}, {}, state) == std::vector<float>{1, 0.5f, 0.25f});
   CHECK(states == std::vector<float>{3, 0.5f, 1.75f, 1, 1, 1});
-  // A program whose message is finite, but decodes to infinities.
+  // This program's message is finite, but decodes to v / a with a = 0.
   const auto divides = compiled("infinite_decode",
                                 "void RatioEncode(float* gradient, uint8* compressed) {\n"
                                 "  error_feedback gradient;\n  float a = gradient[0];\n"
@@ -465,7 +466,7 @@ TEST_CASE("a quantiser's message of infinite numbers or levels is seen by everyb
 }
 
 TEST_CASE("a sparsifier of entries that may be no numbers sends the largest that are") {
-  // Negative numbers have no square roots. 100000 elements are sampled, 1000 are not.
+  // Roots of negative numbers are NaN. The frame samples 100000 elements first, but not 1000.
   const auto codec = compiled("roots",
                               "void RootsEncode(float* gradient, uint8* compressed) {\n"
                               "  float* roots = map(gradient, [](float v) { return sqrt(v); });\n"

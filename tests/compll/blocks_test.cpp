@@ -1,4 +1,4 @@
-// Tests of programs of blocks: valid ones, and the errors for invalid ones.
+// Tests that programs of blocks compute the right values, and that invalid ones get their errors.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ using Catch::Contains;
 
 const std::string kLarger = "[](float a, float b) { return max(a, b); }";
 
-/// An encoder of blocks, with `statements` before the message, whose arrays are `message`.
+/// An encoder of blocks that executes `statements`, and then sends the arrays `message`.
 std::string encoder(const std::string& statements, const std::string& message = "most, q",
                     const std::string& block = "int block = 64 in [32, 2048]") {
   return "void XEncode(float* gradient, uint8* compressed, " + block + ") {\n" +

@@ -122,7 +122,7 @@ class Cache(Folder):
         two.write_bytes(wrong)
         self.verifies(self.replay("two.pse"))
         self.assertNotEqual(two.read_bytes(), wrong)
-        # With its own manifest, it is not run, either.
+        # Even with the manifest of program one, its library is not run as program two.
         two.write_bytes(wrong)
         two.with_suffix(".manifest").write_bytes(one.with_suffix(".manifest").read_bytes())
         self.verifies(self.replay("two.pse"))

@@ -1,4 +1,4 @@
-// Fuzzes the compiler with libFuzzer: a program must give an error or code.
+// Fuzzes the compiler with libFuzzer: any text must give an error or code, never a crash.
 //
 //   build/fuzz/tests/compll/fuzz_compll -max_total_time=600 CORPUS kernels/algorithms
 //   tests/compll/data

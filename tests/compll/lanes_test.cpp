@@ -59,13 +59,13 @@ TEST_CASE("elements are compared with numbers of the slice of any sign and size"
                  "    return (q > n ? 1 : 0) + (q > count ? 2 : 0) + (q < 4294967296 ? 4 : 0);",
                  ", int n = 0 in [-8, 8]");
   check_both_ways("negative_bound", above, "(n=-3)", {-2, 3, -0.5f, 0, 20}, {7, 7, 7, 7, 7});
-  // With n = 4, only the last of q = 0, 3, 0, 0, 15 is larger.
+  // With n = 4, q > n only for the last of q = 0, 3, 0, 0, 15.
   check_both_ways("negative_bound", above, "(n=4)", {-2, 3, -0.5f, 0, 20}, {6, 6, 6, 6, 7});
 }
 
 TEST_CASE("whole numbers of floats have all the bits that the program says") {
   const std::vector<float> inputs = {3e7f, 1e7f, -1, 3e9f};
-  // Not every whole number above 2^24 is exact in fp32.
+  // fp32 is not exact above 2^24, so these become array programs, which take 64 bits.
   check_both_ways("wide", sends_code("1", "", "uint<30> w = v; return w > 20000000 ? 1 : 0;"), "",
                   inputs, {1, 0, 0, 1});
   const std::string by_parameter = sends_code(
@@ -80,7 +80,7 @@ TEST_CASE("a shift by a number of the element's own") {
                   {0, 1, 5, 7, 100, -1}, {1, 2, 32, 128, 128, 1});
   check_both_ways("shift_right", sends_code("8", "", "uint<3> k = v; return 200 >> k;"), "",
                   {0, 1, 5}, {200, 100, 6});
-  // A shift by a number of the slice remains on lanes.
+  // A shift by the same number for all elements remains on lanes.
   check_both_ways("shift_all",
                   sends_code("8", "", "uint<3> k = v; return k << n;", ", int n = 1 in [0, 4]"),
                   "(n=3)", {0, 1, 5}, {0, 8, 40});

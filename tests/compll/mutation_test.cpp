@@ -78,7 +78,7 @@ TEST_CASE("damaged programs give an error or code") {
       REQUIRE(said.starts_with("t.pse:"));
     }
   }
-  // Programs with changed comments or numbers still compile; most others do not.
+  // Programs whose comments or numbers were changed still compile; most other changes are errors.
   CHECK(compiled > 100);
   CHECK(refused > 1000);
 }

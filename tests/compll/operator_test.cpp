@@ -12,7 +12,7 @@
 
 #include "tests/compll/compiled.hpp"
 
-// operator.hpp has hidden the types that this header uses.
+// operator.hpp hides the types that it declares; this header uses them and must be hidden, too.
 #pragma GCC visibility push(hidden)
 #include "kernels/user/algorithm.hpp"
 #pragma GCC visibility pop
@@ -120,7 +120,7 @@ TEST_CASE("an operator serves algorithms that decode by themselves") {
   std::vector<float> state(8, 5);
   const std::vector<std::byte> message = encoded(coder, values, state.data());
   CHECK(coder.message_bytes(4) == 8 + 4 * 8);
-  CHECK(message.size() == 8 + 2 * 8);  // two are positive
+  CHECK(message.size() == 8 + 2 * 8);  // two values are positive
   CHECK(state == std::vector<float>{6, 6, 6, 6, 1, -2, 3, 0});
 
   std::vector<float> decoded(4, 9), sum(4, 10);
@@ -193,7 +193,7 @@ TEST_CASE("an operator's lengths and keys are sane") {
 
 namespace {
 
-/// Requires that decode() refuses a message that is cut anywhere, or with one element too many.
+/// Requires that decode() refuses a message that is cut anywhere, or that has one element too few.
 void check_cut_messages(const Operator& coder) {
   std::vector<float> values(1000), decoded(1001);
   for (std::size_t i = 0; i < values.size(); ++i) {

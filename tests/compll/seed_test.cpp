@@ -1,4 +1,5 @@
-// Tests that CompLL's published TernGradEncode, unchanged, does what its authors meant.
+// Tests CompLL's published TernGradEncode, unchanged: the compiler's notes say how it reads what
+// the program leaves open, and the codec codes every element once, with unbiased rounding.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -65,7 +66,7 @@ TEST_CASE("every element is coded once, within one gap of what it was") {
 
 TEST_CASE("its rounding is unbiased") {
   // A value between two levels is drawn n = 10^6 times, and rounded up with probability p. The mean
-  // has a standard deviation of gap sqrt(p (1 - p) / n) <= gap / 2000; six are allowed.
+  // has a standard deviation of gap sqrt(p (1 - p) / n) <= gap / 2000; an error of six is allowed.
   const auto codec = seed_codec(2);
   std::vector<float> inputs(1000002, 0.37f);
   inputs[0] = 0;

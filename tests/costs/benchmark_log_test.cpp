@@ -91,7 +91,8 @@ TEST_CASE("OSU's collectives are read, in bytes as nccl-tests counts them") {
   REQUIRE(reduced.rows.size() == 2);
   CHECK(reduced.rows[1].first == 1048576);
   CHECK(reduced.rows[1].second == Approx(310.25e-6));
-  // In the first two, OSU's size is one rank's share, or the bytes for one rank.
+  // OSU's size is one rank's share for Allgather, and the bytes for one rank for All-to-All: it is
+  // multiplied by the number of ranks.
   CHECK(read("Allgather", 16).rows[0].first == 16 * 1024);
   CHECK(read("All-to-All Personalized Exchange", 4).rows[0].first == 4 * 1024);
   CHECK(read("Reduce_scatter", 4).rows[0].first == 1024);

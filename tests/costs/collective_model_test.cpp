@@ -89,7 +89,8 @@ TEST_CASE("figures that nothing was fitted on are met") {
   // 8 GPUs of an NVL72 reach 811 GB/s of bus bandwidth, which is 2 · 7/8 of the bytes per second.
   CHECK(1.75 * 16 * kGiB / way("gb200-nvl72", {1, 8}, 16 * kGiB).seconds ==
         Approx(811e9).epsilon(0.05));
-  // 248 hosts of 8 H200 reach about 350 GB/s with 512 MiB.
+  // With 512 MiB, 248 hosts of 8 H200 reach about 350 GB/s of bus bandwidth, which is 2 · bytes per
+  // second.
   CHECK(2 * kGiB / 2 / way("hgx-h200", {248, 1984}, kGiB / 2).seconds ==
         Approx(350e9).epsilon(0.05));
   // The smallest all-reduces of 16 hosts of 8 H100 take 62 us.

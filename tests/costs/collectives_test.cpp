@@ -84,7 +84,8 @@ TEST_CASE("what a loopback's collectives take is time of cores") {
   CHECK(on(slow, 1) == Approx(2 * (3e-6 + 0.1)));  // the wire limits
   CHECK(on(fast, 1) == Approx(measured_s));        // the cores limit
   CHECK(on(fast, 3) == Approx(3 * measured_s));
-  // Four ranks on one machine: each sends 6/4 of the bytes instead of 2/2, with half a core.
+  // Four ranks on these two cores: three times the ideal time of 4 nodes, 6·(3 us + 0.5 ms), and
+  // twice that, as two ranks share a core.
   const AllReduceCosts costs(profile);
   CHECK(costs.seconds(4, 2'000'000, fast, 2) == Approx(2 * 3 * 6 * (3e-6 + 0.5e-3)));
   // If cores are hardly busy with a slow network, core time is added to wire time, even on one

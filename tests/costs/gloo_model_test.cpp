@@ -47,7 +47,7 @@ TEST_CASE("a ring of Gloo's passes chunks on in segments, two of which are under
   CHECK(way({4, 4}, 16 * kMiB).seconds == Approx(60e-6 + 6 * 4 * busy_s));
   // 4 bytes: in each of 6 rounds a message takes 20 + 25 us, and half a byte 4 ns at 117.5 MB/s.
   CHECK(way({4, 4}, 4).seconds == Approx(60e-6 + 6 * 45e-6).epsilon(1e-3));
-  // An all-gather is half of an all-reduce.
+  // An all-gather has half of an all-reduce's rounds: 3.
   CHECK(way({4, 4}, 16 * kMiB, Operation::kAllGather).seconds == Approx(60e-6 + 3 * 4 * busy_s));
 }
 

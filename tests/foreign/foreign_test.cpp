@@ -100,7 +100,7 @@ TEST_CASE("a registered algorithm is measured, and plans use what was measured",
 TEST_CASE("a profile that says how kernels are estimated has costs of a registered algorithm") {
   const costs::Profile before = costs::read_profile("h100-25g");
   tests::register_upper_half();
-  // 6 bytes per element, at 80 % of 3350 GB/s.
+  // An encode moves 6 bytes per element, at 80 % of 3350 GB/s.
   const auto check = [](const costs::Profile& profile) {
     CHECK(profile.codec("upperhalf").encode(1 << 26) ==
           Approx(5e-6 + 6.0 * (1 << 26) / (0.8 * 3350e9)).epsilon(1e-4));

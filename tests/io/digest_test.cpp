@@ -48,7 +48,7 @@ TEST_CASE("digests are equal only in size and content") {
 
 TEST_CASE("random bytes are as many as asked for, and others each time") {
   CHECK(random_bytes(0).empty());
-  // They are equal by chance once in 2^256.
+  // Two calls give equal bytes by chance only once in 2^256.
   CHECK(random_bytes(32) != random_bytes(32));
   CHECK(random_bytes(100000).size() == 100000);
 }

@@ -152,8 +152,7 @@ TEST_CASE("fields of a line") {
   CHECK(split_fields(",") == Fields{"", ""});
   CHECK(split_fields("a, ,b,") == Fields{"a", "", "b", ""});
   const std::string_view line = "a, ";
-  CHECK(split_fields(line)[1].data() == line.data() + 3);  // an empty field has its place in the
-                                                           // line
+  CHECK(split_fields(line)[1].data() == line.data() + 3);  // at its place in the line
 }
 
 TEST_CASE("data files are found wherever the tests run") {

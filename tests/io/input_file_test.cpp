@@ -113,7 +113,7 @@ TEST_CASE("a pipe is read to its end") {
     CHECK(read_file(path_of_end) == "text");
     CHECK(read_file(path_of_end) == "text");  // the scope keeps it
     const InputScope inner;
-    CHECK(read_file(path_of_end).empty());  // another scope reads on, from the end
+    CHECK(read_file(path_of_end).empty());  // another scope reads on, from the pipe's end
   }
   SECTION("again, where another writer has come") {
     const auto answer = [&](const std::string& text) {

@@ -78,7 +78,7 @@ TEST_CASE("available memory is the machine's, or less where a control group is l
     machine.write("cgroup/memory/job/memory.usage_in_bytes", "1500000\n");
     machine.write("cgroup/memory/job/memory.stat",
                   "inactive_file 1\ntotal_inactive_file 300000\ntotal_active_file 100000\n");
-    CHECK(machine.available() == 900'000);  // 2000000 - (1500000 - 400000)
+    CHECK(machine.available() == 900'000);  // limit 2000000 - (usage 1500000 - cached 400000)
   }
   SECTION("nothing is known") {
     CHECK(available_memory("/nonexistent", "/nonexistent") > 0);

@@ -79,7 +79,7 @@ TEST_CASE("nobody can foresee the temporary file") {
   fs::permissions(path, fs::perms{0600});
   SECTION("and none is a link that was there before") {
     const std::string victim = folder.file("victim", "precious");
-    // An attacker would try names of a process id and a count.
+    // An attacker could guess names made of the process's id and a count.
     for (int count = 0; count < 1000; ++count) {
       fs::create_symlink(victim, fmt::format("{}.tmp.{}.{}", path, ::getpid(), count));
     }

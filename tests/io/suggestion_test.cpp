@@ -10,7 +10,7 @@ TEST_CASE("the nearest known word is proposed, nonsense is not") {
   CHECK(nearest("bandwith", kKnown) == "bandwidth");  // one letter missing
   CHECK(nearest("latncey", kKnown) == "latency");
   CHECK(nearest("Overhead", kKnown) == "overhead");
-  CHECK(nearest("band", kKnown) == "bandwidth");  // begins with it
+  CHECK(nearest("band", kKnown) == "bandwidth");  // its beginning
   CHECK(nearest("colour", kKnown).empty());
   CHECK(nearest("", kKnown).empty());
   CHECK(suggestion("bandwith", kKnown) ==
@@ -22,22 +22,22 @@ TEST_CASE("the nearest known word is proposed, nonsense is not") {
 
 TEST_CASE("two letters that were swapped are one edit, case and hyphens none") {
   constexpr std::string_view kSchedules[] = {"ddp", "local", "fsdp", "hsdp"};
-  // One swap makes it fsdp; ddp takes two edits.
+  // From fdsp, fsdp is one swap away, ddp two edits.
   CHECK(nearest("fdsp", kSchedules) == "fsdp");
   CHECK(nearest("loacl", kSchedules) == "local");
   constexpr std::string_view kProfiles[] = {"a100-100g", "h100-100g", "v100-100g"};
-  // One replacement makes it a100-100g, but it is v100-100g up to the hyphen.
+  // a100-100g is one replacement away, but v100-100g is equal.
   CHECK(nearest("v100-100g", kProfiles) == "v100-100g");
   CHECK(nearest("V100_100G", kProfiles) == "v100-100g");
   CHECK(nearest("a100_100g", kProfiles) == "a100-100g");
   constexpr std::string_view kFields[] = {"gpu_bandwidth", "gpus_per_node", "nnodes"};
   CHECK(nearest("gpus-per-node", kFields) == "gpus_per_node");
-  CHECK(nearest("GPU-band", kFields) == "gpu_bandwidth");  // begins with it
-  // One edit from gh200, but the beginning of a part of two others.
+  CHECK(nearest("GPU-band", kFields) == "gpu_bandwidth");  // its beginning
+  // gh200 has distance 1. In the other two, h200 follows a hyphen: 0.75. The first of them wins.
   constexpr std::string_view kMachines[] = {"gh200", "hgx-h200", "nd-h200-v5"};
   CHECK(nearest("H200", kMachines) == "hgx-h200");
   CHECK(nearest("100", kMachines).empty());
-  // Only neighbours are swapped. Three edits of three letters would match any word.
+  // cab takes two edits, as only neighbours swap. Three would match any word of three letters.
   constexpr std::string_view kOther[] = {"abc"};
   CHECK(nearest("cab", kOther) == "abc");
   CHECK(nearest("xyz", kOther).empty());

@@ -13,10 +13,10 @@ using hipress::io::utf8_length;
 TEST_CASE("characters of one to four bytes") {
   CHECK(utf8_length("a") == 1);
   CHECK(utf8_length("\x7f") == 1);
-  CHECK(utf8_length("\xc2\x80") == 2);          // U+0080, the first of two bytes
-  CHECK(utf8_length("\xe0\xa0\x80") == 3);      // U+0800, the first of three
+  CHECK(utf8_length("\xc2\x80") == 2);          // U+0080, the first character of two bytes
+  CHECK(utf8_length("\xe0\xa0\x80") == 3);      // U+0800, the first of three bytes
   CHECK(utf8_length("\xed\x9f\xbf") == 3);      // U+D7FF, before the surrogates
-  CHECK(utf8_length("\xf0\x90\x80\x80") == 4);  // U+10000, the first of four
+  CHECK(utf8_length("\xf0\x90\x80\x80") == 4);  // U+10000, the first of four bytes
   CHECK(utf8_length("\xf4\x8f\xbf\xbf") == 4);  // U+10FFFF, the last
   CHECK(utf8_length("\xc3\xa4, and more") == 2);
 }
@@ -28,9 +28,9 @@ TEST_CASE("what is no character") {
            "\xc3",              // cut short
            "\xf0\x90\x80",      // cut short
            "\xc3(",             // without its continuation byte
-           "\xc0\xaf",          // '/' in two bytes
-           "\xe0\x9f\xbf",      // overlong in three
-           "\xf0\x8f\xbf\xbf",  // overlong in four
+           "\xc0\xaf",          // overlong: '/' in two bytes
+           "\xe0\x9f\xbf",      // overlong: U+07FF in three bytes
+           "\xf0\x8f\xbf\xbf",  // overlong: U+FFFF in four bytes
            "\xed\xa0\x80",      // a surrogate
            "\xf4\x90\x80\x80",  // above U+10FFFF
            "\xf8\x88\x80\x80\x80",

@@ -235,7 +235,7 @@ TEST_CASE("limits of size count what aliases stand for") {
     levels += "]\n";
   }
   CHECK_THAT(complaint([&] { parse(levels); }), Catch::Contains("stand for more than 16MiB"));
-  // Sums do not fit in 64 bits: each level has the previous one twice.
+  // Each level has the previous one twice: the number of values at level 100 exceeds 64 bits.
   std::string doubled = "a0: &a0 x\n";
   for (int level = 1; level <= 100; ++level) {
     const std::string before = std::to_string(level - 1), now = std::to_string(level);

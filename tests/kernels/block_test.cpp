@@ -169,7 +169,8 @@ TEST_CASE("a rotation keeps lengths, is its own inverse, and spreads an outlier"
     reference::rotate(values.data(), count);
     for (std::size_t i = 0; i < values.size(); ++i) CHECK(std::fabs(values[i] - before[i]) < 1e-5);
   }
-  // A value of 100 among 255 that are at most about 2: the step falls from 100/7 to (100/16 + 2)/7.
+  // The rotation spreads the 100 as 100 / sqrt(256) to each element; the other values are at most
+  // about 2. So the step falls from 100/7 to about (100/16 + 2)/7.
   std::vector<float> inputs = gaussian(256, 3);
   inputs[77] = 100;
   const auto error = [&](const char* text) {
@@ -200,7 +201,7 @@ TEST_CASE("zeros stay zeros, and what is not finite makes the slice NaN") {
   }
 }
 
-/// The codes in a message of one block of 32 elements.
+/// The 4-bit codes in a message of one block of 32 elements.
 std::vector<int> codes_of(const std::vector<std::byte>& message) {
   std::vector<int> codes(32);
   for (std::size_t i = 0; i < 32; ++i) {

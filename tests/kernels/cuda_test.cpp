@@ -108,7 +108,7 @@ TEST_CASE("messages, states and decoded values of sparsifiers from the GPU are t
 TEST_CASE("lossless messages and decoded values from the GPU are the CPU's") {
   if (!has_gpu()) return;
   require_same_for_all("lossless");
-  // More than a chunk of any type; the fp32 numbers are all exact in bf16.
+  // More elements than a chunk of any type has; the fp32 numbers are all exact in bf16.
   constexpr std::int64_t kElements = 140003;
   const auto plain = make_codec("lossless"), cuda = make_codec("lossless", Device::kCuda);
   const Stored narrow = stored(ValueType::kBfloat16, gaussian(kElements, 1));

@@ -107,7 +107,7 @@ TEST_CASE("merge is (x / own + y1 + y2 + ...) / sum in the order given") {
 }
 
 TEST_CASE("large results that bypass the caches are complete", "[slow]") {
-  // From 2^20 elements, the CPU streams aligned results; those at offset 1 are not aligned.
+  // From 2^20 elements, the CPU writes aligned results past the caches; offset 1 is not aligned.
   const std::int64_t elements = (1 << 20) + 45;
   const std::vector<float> inputs = gaussian(elements, 12);
   for (const AlgorithmRow& row : algorithms()) {

@@ -101,7 +101,7 @@ TEST_CASE("indices beyond 2^32 have draws of their own, within a vector too") {
 TEST_CASE("terngrad is unbiased", "[slow]") {
   // A value v is rounded up with probability p, the fractional part of (v - min) / gap. The
   // variance per draw is gap^2 p (1 - p) ≤ gap^2 / 4, so the mean of n draws has a standard
-  // deviation of at most gap / (2 sqrt(n)). Five are allowed.
+  // deviation of at most gap / (2 sqrt(n)). Five standard deviations are allowed.
   for (const int bits : {1, 2, 4}) {
     const auto codec = make_codec("terngrad(b=" + std::to_string(bits) + ")");
     const double gap = 2.0 / ((1 << bits) - 1);

@@ -71,7 +71,7 @@ TEST_CASE("values are divided first, by IEEE division") {
 }
 
 TEST_CASE("the message is 16 bytes of header and then bits planes of the words") {
-  // A word of 32 elements takes 4 bytes per bit. Empty slices and casts have no header.
+  // A word of 32 elements takes 4 bytes per bit of a code. Empty slices and casts have no header.
   CHECK(make_codec("onebit")->encoded_bytes(0) == 0);
   CHECK(make_codec("onebit")->encoded_bytes(1) == 16 + 4);
   CHECK(make_codec("onebit")->encoded_bytes(33) == 16 + 2 * 4);
@@ -95,7 +95,7 @@ TEST_CASE("messages grow with the slice and stay multiples of 4") {
 }
 
 TEST_CASE("terngrad's minimum and maximum are not truncated to integers") {
-  // A reduction in integers would give 0 for both.
+  // In integers, the minimum and the maximum would both be 0.
   const std::vector<float> inputs = {0.25f, 0.5f, 0.75f};
   for (const Isa isa : available_isas()) {
     const auto codec = make_codec_for("terngrad(b=1)", isa);

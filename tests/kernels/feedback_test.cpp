@@ -137,8 +137,9 @@ TEST_CASE("a residual left half done gives the messages and residuals of one kep
 }
 
 TEST_CASE("a NaN leaves a residual that is half done as it was, but for one rounding of v") {
-  // By then the state holds v = x + e, rounded. Subtracting x gives e up to the two roundings, of v
-  // and of the difference: |error| <= 2^-24 (|v| + |e|) (1 + 2^-23).
+  // When the NaN is found, the state already holds v = x + e, rounded (input x, residual e).
+  // Without x it is e up to two roundings, of v and of the difference: |error| <= 2^-24 (|v| + |e|)
+  // (1 + 2^-23).
   for (const char* algorithm : {"onebit", "tbq"}) {
     const std::int64_t elements = 5000;
     const auto codec = make_codec(algorithm);

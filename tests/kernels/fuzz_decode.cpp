@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const Codec& codec = *codecs[data[0] % codecs.size()];
   const std::int64_t elements = data[1] + 256 * (data[2] % 8);
   const bool adds = data[3] % 2 != 0;
-  // Values whose exponents `lossless` codes, from about 600 elements on.
+  // Values with few exponents, which `lossless` codes from about 600 elements (raw below).
   std::vector<float> values(static_cast<std::size_t>(elements), 0.5f);
   for (std::size_t i = 0; i < values.size(); i += 3) values[i] = static_cast<float>(i % 50);
   const auto most = static_cast<std::size_t>(codec.encoded_bytes(elements));
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   item.message_bytes = &used;
   codec.encode({&item, 1});
   const auto right = static_cast<std::size_t>(used);
-  // An encode's message, whose first bytes are replaced by the fuzzer's, or the fuzzer's alone.
+  // An encode's message with its first bytes replaced by the fuzzer's, or the fuzzer's alone.
   const std::size_t bytes = data[3] % 4 < 2 ? right : given;
   const Aligned message(bytes);
   std::memcpy(message.data, whole.data, std::min(bytes, right));

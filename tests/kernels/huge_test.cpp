@@ -83,7 +83,7 @@ TEST_CASE("sparsifiers send the last of 2^32 - 1 elements, and refuse more", "[l
   const Zeros zeros;
   const auto codec = make_codec("graddrop(rho=1e-9)");
   constexpr std::int64_t kMax = (std::int64_t{1} << 32) - 1;
-  REQUIRE(codec->encoded_bytes(kMax) == 16 + 2 * 32);  // ceil(4.29) entries, rounded up to 8
+  REQUIRE(codec->encoded_bytes(kMax) == 16 + 2 * 32);  // ceil(kMax * 1e-9) = 5, rounded up to 8
   alignas(16) std::byte message[80];
   EncodeItem item;
   item.values = zeros.data() + kElements - kMax;

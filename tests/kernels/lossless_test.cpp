@@ -96,7 +96,7 @@ TEST_CASE("each chunk has the form that suits it") {
 }
 
 TEST_CASE("a few exponents of all sizes come back, however rare some are") {
-  // Counts that are Fibonacci numbers give the longest Huffman codes: 24 bits with 25 symbols.
+  // Fibonacci numbers as counts give the longest Huffman codes: 24 bits for 25 symbols, cut to 11.
   std::vector<float> values;
   for (int exponent = 0, a = 1, b = 1; exponent < 25; ++exponent, std::swap(a += b, b)) {
     values.insert(values.end(), a, std::ldexp(1.3f, exponent - 12));
@@ -167,7 +167,7 @@ TEST_CASE("messages of several types are added in fp32, in their order") {
 TEST_CASE("a message is refused that says what cannot be") {
   const auto codec = lossless::make_codec();
   const auto message = encode(*codec, gaussian(5000, 1), 1, nullptr, {});
-  REQUIRE(message[16 + 4] == std::byte(1));  // coded
+  REQUIRE(message[16 + 4] == std::byte(1));  // Form::kCoded; the comments below name damaged fields
   const auto damaged = [&](std::size_t byte, std::uint8_t with) {
     auto copy = message;
     copy[byte] ^= std::byte(with);

@@ -48,7 +48,6 @@ class StagedPair {
     std::vector<std::vector<float>> factors, states;
   };
 
-  /// The arrays of one gradient on the GPU.
   struct DeviceArrays {
     DeviceGradient values;
     std::vector<DeviceArray<float>> factors, states;

@@ -77,7 +77,7 @@ double relative_error(const MatrixXd& got, const MatrixXd& expected) {
   return (got - expected).norm() / std::max(expected.norm(), 1e-300);
 }
 
-/// Largest deviation of the Gram matrix from the identity, in which columns of zeros have a 0.
+/// Largest deviation of the Gram matrix from the identity (from 0 where a column is 0).
 double orthogonality_error(const MatrixXd& columns) {
   const MatrixXd gram = columns.transpose() * columns;
   double error = 0;
@@ -198,7 +198,7 @@ TEST_CASE("draws have mean 0, variance 1 as a share of their length, and no dire
 
 TEST_CASE("low rank is refused where it does not save half") {
   const auto codec = make_codec("powersgd(rank=4)");
-  CHECK(codec->refusal(Dimensions{64, 64}).empty());  // 128 · 4 · 2 < 4096
+  CHECK(codec->refusal(Dimensions{64, 64}).empty());  // (64 + 64) · rank 4 · 2 < 64 · 64
   CHECK(codec->refusal(Dimensions{64, 3, 3, 3}).empty());
   CHECK_THAT(codec->refusal(Dimensions{16, 3, 3}), Contains("its 16 x 9"));
   CHECK(codec->refusal(Dimensions{16, 16}) ==
@@ -210,7 +210,7 @@ TEST_CASE("low rank is refused where it does not save half") {
   CHECK_FALSE(codec->refusal(Dimensions{1, 1000}).empty());
   CHECK_FALSE(codec->refusal(Dimensions{1000, 1}).empty());
   CHECK_FALSE(codec->refusal(Dimensions{0, 50}).empty());
-  // (16 + 16) · 4 · 2 = 16 · 16: saving exactly half is not enough.
+  // (16 + 16) · rank 4 · 2 = 16 · 16: saving exactly half is not enough.
   CHECK_FALSE(make_codec("acpsgd(rank=4)")->refusal(Dimensions{16, 16}).empty());
   CHECK(make_codec("acpsgd(rank=3)")->refusal(Dimensions{16, 16}).empty());
 }
@@ -226,7 +226,7 @@ TEST_CASE("stages and states have the size of the factors") {
   CHECK(power->traits().additive);
   CHECK(power->traits().stages == 2);
 
-  const auto turns = make_codec("acpsgd(rank=40)");  // the rank is held to 27
+  const auto turns = make_codec("acpsgd(rank=40)");  // the rank is limited to the 27 columns
   REQUIRE(turns->stages(shape).size() == 1);
   CHECK(turns->stages(shape)[0].bytes == 64 * 27 * 4);
   CHECK(turns->stage_bytes(shape, 0, 0) == 27 * 27 * 4);
@@ -373,8 +373,9 @@ TEST_CASE("with error feedback what is decoded and what is kept add up to the gr
 }
 
 TEST_CASE("a constant gradient's error stays bounded, so that its mean comes through") {
-  // With a contraction by δ = r / m on average, the residual's norm |e| stays below about
-  // |M|·(1 − δ) / δ. With a decoder that lost more, it would grow in every step.
+  // With a contraction by δ = rank / columns = 0.1 on average, the residual's norm stays below
+  // about |M|·(1 − δ) / δ = 9·|M|; 20·|M| are allowed. If a decoder lost more, it would grow in
+  // every step.
   const Dimensions shape = {40, 40};
   const Numbers gradient = normal(1600, 4);
   for (const std::string& name : kNames) {
@@ -395,7 +396,8 @@ TEST_CASE("a sketch without error feedback is unbiased") {
   MatrixXd sum = MatrixXd::Zero(30, 20);
   constexpr int kSteps = 4000;
   for (int step = 0; step < kSteps; ++step) sum += matrix(cluster.step({gradient}), 30, 20);
-  // |D − M|² = |M|²·(m / r − 1) on average: a relative error of √3, and √3 / √4000 of the mean.
+  // A decoded D has |D − M|² = |M|²·(columns / rank − 1) on average: a relative error of √3 per
+  // step, and of √3 / √4000 for the mean of all steps.
   CHECK(relative_error(sum / kSteps, matrix(gradient, 30, 20)) < 1.3 * std::sqrt(3.0 / kSteps));
 }
 

@@ -39,7 +39,8 @@ TEST_CASE("packed indices decode to the bits of plain messages", "[slow]") {
 }
 
 TEST_CASE("an index of 1 % takes 8.6 bits, and lengths never fall with more elements") {
-  // l = 6: an index takes 6 low bits, 1 bit, and 100/64 bits for gaps. A word or two are added.
+  // Elias-Fano code with l = 6: an index takes 6 low bits, a set bit in the upper part, and on
+  // average 100/64 zeros there for the gap. Rounding adds a word or two.
   const std::int64_t elements = 1'000'000, entries = 10'000;
   const std::int64_t index_bits = entries * 7 + elements / 64;
   CHECK(make_codec("dgc(packing=1)")->encoded_bytes(elements) ==
@@ -75,7 +76,7 @@ TEST_CASE("what rounding to fp16 takes from an entry waits for the next message"
   int differ = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
     CHECK(std::abs(rounded[i] - exact[i]) <= std::abs(exact[i]) * 0x1p-11f);
-    // The difference of fp32 numbers that are so close is exact.
+    // The difference of fp32 numbers that are so close is exact (Sterbenz's lemma).
     CHECK(of_packed[i] - of_plain[i] == exact[i] - rounded[i]);
     differ += rounded[i] != exact[i];
   }

@@ -17,7 +17,7 @@
 namespace hipress::kernels {
 namespace {
 
-/// Memory between two inaccessible regions, each as large as the reach of a 32-bit index of floats.
+/// Memory between inaccessible regions, each larger than the 16 GiB that a 32-bit index reaches.
 class Guarded {
  public:
   explicit Guarded(std::size_t bytes)
@@ -38,7 +38,8 @@ class Guarded {
   std::byte* memory_;
 };
 
-/// The writing member: when page `watched` is read, it replaces the bytes of the window before it.
+/// The writing member. When page `watched` is first read, it replaces the window's bytes between
+/// offset `from` and that page.
 struct Member {
   std::byte* window = nullptr;
   std::byte* watched = nullptr;
@@ -153,7 +154,7 @@ TEST_CASE("a decode writes its own values alone, whatever is put into its messag
       decode_while_changed(name, what, DecodeMode::kOverwrite, 1);
       decode_while_changed(name, what, DecodeMode::kAdd, 1);
       decode_while_changed(name, what, DecodeMode::kAdd, 4);
-      // Slices of 16 bits are decoded in parts, in memory next to other data.
+      // Slices of 16-bit numbers are decoded part by part, in a buffer of fp32 numbers.
       decode_while_changed(name, what, DecodeMode::kOverwrite, 1, ValueType::kFloat16);
       decode_while_changed(name, what, DecodeMode::kAdd, 1, ValueType::kFloat16);
     }

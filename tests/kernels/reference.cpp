@@ -212,8 +212,8 @@ Encoded terngrad(const std::vector<float>& inputs, float divisor, int bits, cons
   const float least = *std::min_element(values.begin(), values.end()) + 0.0f;
   const float most = *std::max_element(values.begin(), values.end()) + 0.0f;
   const int top = (1 << bits) - 1;
-  // Scalars of the slice are computed in double, and rounded for the arithmetic of elements. A
-  // scale differs from 1 only if the range or its gap does not fit fp32.
+  // Scalars of the slice are computed in double, and rounded for the arithmetic of elements.
+  // `scale` and `down` keep very large and very small ranges, and their gaps, within fp32.
   const double range = double(most) - least;
   const double scale = range > 1e37 ? 0.0625 : range < 1e-30 ? 0x1p100 : 1.0;
   const float code_first = float(least * scale), code_gap = float(range * scale / top);
@@ -467,7 +467,8 @@ std::map<std::uint32_t, float> largest_of(const std::vector<float>& values, std:
   return entries;
 }
 
-/// Sends the largest `values`. `kept` are the states before, `next` those after if nothing is sent.
+/// Sends the ⌈rho · elements⌉ largest `values`. `kept` are the states before, `next` those after if
+/// nothing is sent.
 Encoded select(const std::vector<float>& inputs, const std::vector<float>& values, double rho,
                const char* algorithm, const std::vector<float>& kept, std::vector<float> next) {
   const std::size_t elements = inputs.size();

@@ -46,7 +46,8 @@ Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, f
                const DrawKey& key, const Blocks& how);
 /// The magnitudes of codes 0 to 7 of E3M0, or of E2M1.
 std::vector<float> magnitudes_of_fp4(bool e2m1);
-/// Rotates a block in place: a group of the largest power of two of its values, then of the rest …
+/// Rotates a block in place: first the largest group whose size is a power of two, then the largest
+/// in the rest, and so on.
 void rotate(float* values, std::int64_t count);
 Encoded fp16(const std::vector<float>& inputs, float divisor);
 Encoded bf16(const std::vector<float>& inputs, float divisor);

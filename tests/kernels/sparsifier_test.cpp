@@ -50,8 +50,8 @@ TEST_CASE("sparsifiers send exactly the largest entries of slices that mislead a
 }
 
 TEST_CASE("what an encode remembers of the last one never changes a message") {
-  // Gradients of very different sizes follow each other, so that the last threshold selects no
-  // entries, all, or about enough. With 3000 and 40 elements, all entries can be collected.
+  // Gradients of very different sizes take turns, so that the previous encode's threshold selects
+  // no entries, all, or about enough. With 3000 and 40 elements, all entries can be collected.
   for (const auto& [algorithm, elements] :
        std::initializer_list<std::pair<const char*, std::int64_t>>{
            {"dgc", 100000},
@@ -106,7 +106,7 @@ TEST_CASE("graddrop: sent plus residual is the gradient plus the residual before
 }
 
 TEST_CASE("dgc: with momentum 0, what is sent over many steps adds up to what went in") {
-  // Additions of whole numbers up to 2^24 are exact.
+  // Inputs are whole numbers, whose sums up to 2^24 are exact.
   const std::int64_t elements = 3001;
   const auto codec = make_codec("dgc(momentum=0,rho=0.01)");
   std::vector<float> states(2 * elements), sent(elements), given(elements);

@@ -165,8 +165,7 @@ TEST_CASE("every one of the 65536 fp16 and bf16 numbers survives a round trip") 
 }
 
 TEST_CASE("dividing gives the quotient's bits, also where a reciprocal multiplies") {
-  // All exponents, also of subnormal numbers, and for each of them mantissas that round up, down
-  // and to even.
+  // Tests all exponents, also of subnormals, with mantissas that round up, down and to even.
   for (const float by : {1.0f, 2.0f, 3.0f, 4.0f, 6.0f, 7.0f, 64.0f, 1000.0f, 1024.0f, 0x1p99f}) {
     const Divisor divisor = Divisor::of(by);
     CHECK(divisor.multiplies == (std::exp2(std::round(std::log2(by))) == by));

@@ -122,7 +122,7 @@ TEST_CASE("residuals that are left half done are those of fp32") {
     const auto plain = make_codec_for(algorithm, Isa::kScalar);
     for (const ValueType type : kHalves) {
       for (const std::int64_t elements : kOddLengths) {
-        // If not `finite`, the third step has a NaN, and must remove its inputs from the state.
+        // If not `finite`, the third step has a NaN: its encode must restore the residual.
         for (const bool finite : {true, false}) {
           std::vector<Stored> halves, wide;
           for (std::uint32_t step = 0; step < 4; ++step) {

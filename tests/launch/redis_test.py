@@ -15,7 +15,7 @@ import unittest
 from processes import RANKS, LaunchTest, free_port, require_programs, without_launchers
 
 START_S = 30
-#: Time beyond its timeout after which a rank is too late. It needs milliseconds, but machines may be busy.
+#: Time beyond its timeout after which a rank is too late. Milliseconds suffice on an idle machine.
 MARGIN_S = 30
 
 

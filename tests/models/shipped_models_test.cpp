@@ -141,8 +141,8 @@ TEST_CASE("VGG19's times are VGG16's and those of three convolutions more") {
   const Model vgg19 = read_model("vgg19");
   auto measured = intervals_us(vgg16);
   auto derived = intervals_us(vgg19);
-  // VGG19 has one more inner convolution in stages 3, 4 and 5. Those of VGG16 are features.12, .19
-  // and .26.
+  // VGG19 has one more inner convolution than VGG16 in each of stages 3, 4 and 5. It takes as long
+  // as VGG16's inner one of the same stage: features.12, .19 and .26.
   double more_us = 0;
   for (const char* layer : {"features.12", "features.19", "features.26"}) {
     more_us += measured[std::string(layer) + ".bias"] + measured[std::string(layer) + ".weight"];
@@ -158,8 +158,8 @@ TEST_CASE("VGG19's times are VGG16's and those of three convolutions more") {
 
 TEST_CASE("the Transformer's times follow its FLOPs and the published speed") {
   const Model model = read_model("transformer");
-  // The published speed is 139131 tokens/s on 8 V100. Forward and backward are those of 2048
-  // tokens.
+  // The published speed is 139131 tokens/s on 8 V100. Forward and backward together take the time
+  // of 2048 tokens on one of them.
   CHECK(model.forward_s + backward_s(model) == Approx(2048 / (139131.0 / 8)).epsilon(1e-4));
   // A feed-forward matrix (512 x 2048) has 4 times the FLOPs of an attention matrix (512 x 512).
   auto took = intervals_us(model);

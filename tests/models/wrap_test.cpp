@@ -80,7 +80,8 @@ TEST_CASE("a pattern is of modules, and names some") {
 }
 
 TEST_CASE("a size wraps modules from the inside out, as FSDP1 does") {
-  // mlp has 8 elements. The 4 of attn are too few, and so is the rest of a block or list.
+  // mlp has 8 elements, enough for 5. attn has 4, too few, so a block has only these 4 besides mlp,
+  // and is not wrapped either.
   CHECK(layers("5") == Names{"(root)", "h.1.mlp", "(root)", "h.0.mlp", "(root)", "wte"});
   // c_attn and mlp are wrapped. The block around them is not: nothing else is left in it.
   CHECK(layers("4") ==

@@ -26,7 +26,7 @@ TEST_CASE("codec calibrations code every slice once on every rank, and send noth
   casync::check(calibration.graph);
   auto counts = count(calibration.graph);
   CHECK(counts[Kind::kEncode] == 5 * 2);
-  CHECK(counts[Kind::kDecode] == 2 * 5 * 2);  // one overwrites, one adds
+  CHECK(counts[Kind::kDecode] == 2 * 5 * 2);  // per slice and rank, one overwrites and one adds
   CHECK(counts[Kind::kSend] == 0);
   std::map<std::int64_t, int> elements;
   for (TaskId id = 0; id < calibration.graph.tasks(); ++id) {
@@ -48,7 +48,7 @@ TEST_CASE("codec calibrations encode the third of slices before anything else, i
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       if (!casync::encodes_quotients(graph[id], graph.divisor)) continue;
       ++quotients.at(graph[id].node);
-      CHECK(graph[id].role == casync::Role::kServer);  // it has a residual of its own
+      CHECK(graph[id].role == casync::Role::kServer);  // gives it a residual of its own
       for (const TaskId next : casync::successors(graph, id)) {
         CHECK(graph[next].kind == Kind::kEncode);
         CHECK(graph[next].flags == 0);
@@ -56,8 +56,8 @@ TEST_CASE("codec calibrations encode the third of slices before anything else, i
       }
     }
     CHECK(quotients == std::array{3, 3});
-    // All encodes wait for the last quotient of their node; those of a slice that is also encoded
-    // divided by 3 wait for that, too.
+    // All 5 encodes of a node wait for its last quotient. If another quotient is of an encode's own
+    // slice, it waits for that one, too: 2 encodes wait for two quotients, 3 for one.
     CHECK(before.size() == slices.size() * 2);
     std::map<int, int> waiting;
     for (const auto& [encode, number] : before) ++waiting[number];

@@ -12,7 +12,7 @@ using profiler::TimedDeviceOptions;
 
 namespace {
 
-/// Rows by "case reference"; for one size, which keeps their number small.
+/// Rows of the benchmark by "CASE REFERENCE", for one size, which keeps their number small.
 std::map<std::string, nlohmann::json> rows_of(const TimedDeviceOptions& device,
                                               const std::string& only) {
   TimedDevice timed(device);
@@ -36,7 +36,7 @@ std::map<std::string, nlohmann::json> rows_of(const TimedDeviceOptions& device,
 
 TEST_CASE("a device's rows are what its speed makes them") {
   const auto rows = rows_of({}, "onebit.");
-  // At 2 TB/s, an encode moves 12 bytes per element, 4 of them gradient: 2/3 TB/s. A copy moves 8.
+  // At 2 TB/s, an encode moves 12 bytes per element for 4 of gradient: 2/3 TB/s. A copy moves 8.
   REQUIRE(rows.size() == 6);
   CHECK(rows.at("onebit.encode.2^24 copy")["value"].get<double>() ==
         Approx(2000.0 / 3).epsilon(0.01));
@@ -65,7 +65,7 @@ TEST_CASE("overlaps are told in both directions, of every class of computation")
     for (const auto& key : costs::kClassOverlapKeys) row.*key.factor = next += 0.05;
   }
   const auto rows = rows_of({.matrix = matrix}, "overlap.");
-  // Two rows between codec and copy, and four per class.
+  // Two rows for codec and copy. For each class, two in which it is slowed, two in which it slows.
   REQUIRE(rows.size() == 2 + 4 * models::kComputeClasses);
   const auto is = [&](const std::string& name, double factor) {
     CAPTURE(name);

@@ -44,7 +44,7 @@ TEST_CASE("works that do not disturb each other have factor 1, those that take t
   };
   using Pair = std::pair<double, double>;
   CHECK(factors(1, 1, 1, 1) == Pair(1, 1));
-  // If works take turns, the one of 0.5 s ends after 1 s, when 0.5 s of the longer one are left.
+  // If works take turns, the one of 0.5 s ends after 1 s. The longer one then runs for 0.5 s more.
   CHECK(factors(1, 0.5, 1.5, 1) == Pair(2, 2));
   CHECK(factors(0.5, 1, 1, 1.5) == Pair(2, 2));
   // Different factors: the shorter work takes 1.5 times as long, 0.75 s, in which the longer one,
@@ -251,7 +251,7 @@ TEST_CASE("processes that measure devices keep step, and measure the same sizes"
     };
     measure_device_kernels(options, progress, profiles[rank]);
   });
-  // Bandwidth, four codecs and merge. A rank may be at most one measurement ahead of the other.
+  // There are six measurements: bandwidth, four codecs and merge. A rank is at most one ahead.
   CHECK(begun[0] == 6);
   CHECK(most_ahead == 1);
   REQUIRE(profiles[0].samples.size() == profiles[1].samples.size());
@@ -291,7 +291,7 @@ TEST_CASE("NCCL's collectives of shards are measured among two ranks and more, b
     REQUIRE((profile.*costs).size() == 2);
     for (const int ranks : {2, 3}) CHECK((profile.*costs).at(ranks)(4000) > 0);
   }
-  // Two ranks divide 64 and 1000 evenly; for three, shards have 22 and 334 elements. x: bytes.
+  // x: bytes of all shards. Three ranks divide 64 and 1000 elements into shards of 22 and 334.
   REQUIRE(profile.samples.size() == 6);
   const std::vector<std::pair<std::string, std::int64_t>> series = {
       {"all_gather.2", 256}, {"reduce_scatter.2", 256}, {"all_to_all.2", 256},
@@ -303,7 +303,7 @@ TEST_CASE("NCCL's collectives of shards are measured among two ranks and more, b
     CHECK(profile.samples[i].samples[1].x == (i < 3 ? 4000 : 4008));
     CHECK(profile.samples[i].samples[0].repetitions == usual(options).iterations);
   }
-  // On 2 + 3 ranks: 3 kinds, 2 sizes, 6 iterations with warm-ups. A group has four collectives.
+  // Groups, of four collectives each: on 2 + 3 ranks, 3 kinds, 2 sizes, 6 iterations with warm-ups.
   CHECK(nccl.groups == 5 * 3 * 2 * 6);
   CHECK(nccl.aborted == 0);
 }

@@ -1,4 +1,4 @@
-// Tests timing on a device: works that start together, and ends of waits.
+// Tests timing on a device: works that start together, and waits that must end.
 
 #include "profiler/device_timer.hpp"
 

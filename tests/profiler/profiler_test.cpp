@@ -55,7 +55,7 @@ TEST_CASE("a measured profile is complete, positive and survives its file", "[sl
   CHECK(codec.encode_factor_quotients >= 1);
   CHECK(codec.encode_factor_quotients < 4);  // the encodes differ by a division only
   CHECK(profile.link.bandwidth > 0);
-  // The rest after bytes, codecs and noise may be 0.
+  // These are differences of measured times, which noise can make 0.
   CHECK(profile.link.overhead_s >= 0);
   CHECK(profile.link.core_s_per_message >= 0);
   CHECK(profile.memory_bandwidth > 0);
@@ -121,11 +121,11 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].notes ==
         std::vector<std::string>{"kernels were measured on: " + base.hardware});
   CHECK(measured[0].link.bandwidth > 0);
-  // All link.* of the base are replaced but link.all_to_all, the source of its CPU costs. So there
-  // are 3 of the codec, merge, all-to-all; hop, stream, cores, both ways; fan-in, fan-out;
-  // all-reduce.
+  // The base keeps link.all_to_all, the source of its CPU costs; its other series link.* are
+  // replaced. So there are 3 series of the codec, merge, all-to-all; hop, stream, cores, both ways;
+  // fan-in, fan-out; all-reduce.
   CHECK(measured[0].samples.size() == 3 + 1 + 1 + 4 + 2 + 1);
-  // Collectives of shards belong to the base's network; this transport has none.
+  // The base's collectives of shards, on another network, are dropped; this transport has none.
   CHECK(measured[0].all_gather.empty());
   CHECK(measured[0].reduce_scatter.empty());
   CHECK(measured[0].all_to_all.empty());
@@ -290,7 +290,7 @@ TEST_CASE("a profile is measured again while its machine changes, and then says 
   };
   const auto [settled, twice] = measured({4e9, 8e9, 8e9}, 3);
   CHECK(twice == 2);
-  CHECK(settled.notes.size() == 1);  // on the kernels' origin
+  CHECK(settled.notes.size() == 1);  // it names the kernels' hardware
   CHECK(settled.spread->host == Approx(0.1));
   CHECK(settled.probes.copy == Approx(8e9));
   CHECK(settled.probes.codec == Approx(5e9));
@@ -352,12 +352,12 @@ TEST_CASE("the mean of iterations is the median of theirs, and no time counts to
 TEST_CASE("what interrupts tasks now and then is charged to all alike") {
   Interruptions interruptions;
   CHECK(interruptions.factor() == 1);
-  // Without interruption, the last would take at most 2e-3.
+  // Times are cut at 2e-3, twice the median: 13e-3 with the interruption, 4e-3 without it.
   interruptions.add({{1e-3, 1e-3, 11e-3}});
   CHECK(interruptions.factor() == Approx(13.0 / 4));
   interruptions.add(std::vector<std::vector<double>>(4, {1e-3, 1e-3, 1e-3}));
   CHECK(interruptions.factor() == Approx((13.0 + 12) / (4 + 12)));
-  // A slow iteration is not an interruption.
+  // Times of 1.9e-3, of a slow iteration, are below twice the median: no interruption.
   interruptions.add({{1e-3, 1e-3, 1e-3}, {1.9e-3, 1.9e-3}});
   CHECK(interruptions.factor() == Approx((13.0 + 12 + 6.8) / (4 + 12 + 6.8)));
 
@@ -367,7 +367,7 @@ TEST_CASE("what interrupts tasks now and then is charged to all alike") {
 }
 
 TEST_CASE("a bandwidth is the slope over sizes, or it is said what tells none") {
-  // Another 3 MB take another 2 ms.
+  // From 1 MB in 1 ms to 4 MB in 3 ms, 3 MB take 2 ms.
   const std::vector<costs::Sample> rising = {{.x = 1000000, .median_s = 1e-3},
                                              {.x = 4000000, .median_s = 3e-3}};
   CHECK(bandwidth_of("a hop", rising) == Approx(1.5e9));

@@ -149,7 +149,7 @@ TEST_CASE("stages are measured of squares and oblongs, upright and lying, of eac
   const std::vector<StagePoint> points =
       stage_points([&](int rank) { return codec_of(told, rank); },
                    {.elements = {1 << 14, 1 << 16}, .ranks = {1, 20}});
-  // 2^14 = 128·128, or 45·362, which becomes 48·384 (16 divides 48); likewise 256·256 and 96·768.
+  // 2^14: 128·128; 45·362 (1:8), made 48·384 since 16 divides 48. 2^16: 256·256 and 96·768.
   using Shape = std::vector<std::int64_t>;
   REQUIRE(points.size() == 8);
   CHECK(points[0].shape == Shape{128, 128});
@@ -162,7 +162,7 @@ TEST_CASE("stages are measured of squares and oblongs, upright and lying, of eac
   CHECK(points[7].works[0] == costs::StageWork{elements, 20 * elements, 15360, 20 * 15360});
   CHECK(points[7].works[1] == costs::StageWork{elements, 20 * elements, 1920, 20 * 1920});
   CHECK(points[7].works[2] == costs::StageWork{elements, 20 * elements, 17280, 20 * 17280});
-  // Only the matrix of 48 rows refuses rank 50.
+  // The matrix of 48 rows refuses rank 50, the other three do not.
   CHECK(stage_points([&](int rank) { return codec_of(told, rank); },
                      {.elements = {1 << 14, 1 << 16}, .ranks = {50}})
             .size() == 3);

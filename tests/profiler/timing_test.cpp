@@ -25,7 +25,7 @@ TEST_CASE("times that do not vary need no more than the least number") {
 }
 
 TEST_CASE("a warm-up lasts until times are steady, and none of it is counted") {
-  // Clocks rise: each of ten times is a tenth shorter. Warm-up ends when five agree within 5 %.
+  // Clocks rise: each of ten times is 10 % shorter. Warm-up ends when five times agree within 5 %.
   std::vector<double> times;
   for (int i = 0; i < 10; ++i) times.push_back(std::pow(0.9, i));
   const Timing timing = measure_until({}, series(times));
@@ -62,13 +62,13 @@ TEST_CASE("noise is answered with more times, up to the budget") {
 
 TEST_CASE("quantiles lie between neighbours") {
   CHECK(quantile({1, 2, 4}, 0.5) == 2);
-  CHECK(quantile({1, 2, 4, 8}, 0.5) == 3);  // between 2 and 4
-  CHECK(quantile({1, 2, 4}, 0.75) == 3);    // index 1.5
+  CHECK(quantile({1, 2, 4, 8}, 0.5) == 3);  // index 1.5: halfway between 2 and 4
+  CHECK(quantile({1, 2, 4}, 0.75) == 3);    // index 1.5, likewise
   CHECK(quantile({5}, 0.9) == 5);
 }
 
 TEST_CASE("the median's interval is that of order statistics") {
-  // With n = 100, 50 − 0.98·10 = 40.2: the interval is the 40th to 61st of 1 … 100, 50.5 ± 10.5.
+  // For n = 100: 50 − 0.98·√n = 40.2, so the interval is the 40th to 61st of 1 … 100: 50.5 ± 10.5.
   std::vector<double> times;
   for (int i = 1; i <= 100; ++i) times.push_back(i);
   CHECK(median_uncertainty(times) == Approx(10.5 / 50.5));

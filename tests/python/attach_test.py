@@ -61,7 +61,8 @@ def refusals(_rank, path):
     return {kind: refused(call) for kind, call in calls.items()}
 
 
-#: Cases: a plan's rule for buckets, ready times in the model file (0: none; None: no file), and number of warnings.
+#: Cases: a plan's rule for buckets, milliseconds between the ready times of a model file (0: all are 0; None: no file), and
+#: number of warnings.
 BULK = {"rule": ("bulk: {threshold: 64KiB, wait: 4ms}\n", None, 1), "lines": ("bulk:\n  limit: 4MiB\n  threshold: 64KiB\n", None, 1),
         "untimed": ("bulk: {threshold: 64KiB}\n", 0, 1), "timed": ("bulk: {threshold: 64KiB, wait: 4ms}\n", 1, 0),
         "by hand": ("bulk: {groups: [[0.bias, 0.weight]]}\n", None, 0), "none": ("", None, 0)}

@@ -97,7 +97,7 @@ def trained(rank, algorithms, keeps, options=None, steps=STEPS, accumulate=False
 
 
 def joined(rank, algorithms, options):
-    """Trains with three more steps on rank 1, and a half-used model. Returns a digest of the weights, and the report's end."""
+    """Trains a Halves in join(), with three more steps on rank 1. Returns a digest of the weights, and the report's end."""
     ddp = wrapped(Halves(), **options)
     with decided(algorithms or [], Halves()):
         hook = attached(ddp) if algorithms is not None else None
@@ -164,7 +164,7 @@ class Inputs(unittest.TestCase):
                     self.assertIn("watching; none", kept)
 
 
-#: Step before which a rank is killed, by phase. Steps 2 to 5 are measured; step 7 takes reports; planning ends at the next.
+#: Step before which a rank is killed, by phase. Steps 2 to 5 are measured. In step 7 the reports arrive, and the job plans.
 PHASES = {"measuring": 3, "planning": 8, "trying": 16, "watching": 50}
 #: Rank that is killed in a method of AutoHook, by method: while it opens a plan's way, or after it has passed plans on.
 METHODS = {"_hook_of": 1, "_fetch": 0}
@@ -360,7 +360,7 @@ def applied(rank, folder, steps, skipped=(), keeps=False, load=None, nodes=2):
 
 class Residuals(unittest.TestCase):
     def test_what_is_applied_sums_to_the_mean_across_changes(self):
-        # The trial of onebit ends at step 25, and leaves residuals of some tenths.
+        # The trial of onebit ends at step 25, and leaves residuals whose elements are some tenths.
         for skipped in ((), range(18, 32)):
             for _, distance, report in run(2, applied, "", 45, skipped):
                 self.assertIn("dropped onebit", report)
@@ -372,7 +372,7 @@ class Residuals(unittest.TestCase):
     def test_another_number_of_ranks_applies_what_was_held_back(self):
         with tempfile.TemporaryDirectory() as folder:
             before = run(2, applied, folder, 45, (), True)[0][0]
-            # The first step of three ranks applies the residuals: exactly what the sum lacked before.
+            # The first step of three ranks applies the residuals: exactly what two ranks had not applied before.
             for load, words in (([[0], [1], []], "plans anew"), ([[0, 1], [], []], "plans anew"), ([[0], [0], [1]], "plans anew")):
                 for after, _, report in run(3, applied, folder, 5, (), False, load, 3):
                     self.assertIn(words, report)
@@ -492,7 +492,8 @@ def unfit(rank):
 
 
 def others(rank):
-    """Attaches a job of one rank in a group of its own, a copy of a model, and a model with options of another."""
+    """Attaches a job of one rank in a group of its own, trains a copy of an attached model, and attaches with options that do not
+    belong together. Returns the report and the errors."""
     group = [torch.distributed.new_group([0]), torch.distributed.new_group([1])][rank]
     alone = wrapped(network(), process_group=group)
     hook = hipress.attach(alone)

@@ -256,7 +256,7 @@ for _ in range(6):
             self.assertIn("batch: 5\n", self.output.read_text())
 
     def test_processes_are_captured(self):
-        """Processes of mp.spawn, and of both start methods, with and without a process group."""
+        """Ranks in processes of mp.spawn, with and without a process group, and in processes that are forked."""
         path = self.script(WORKER)
         for how, count in (("spawn", 2), ("spawn", 0), ("fork", 2)):
             with self.subTest(how=how, ranks=count):

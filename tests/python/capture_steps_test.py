@@ -41,7 +41,7 @@ class Clock:
 
 
 class CoreClock(Clock):
-    """Clock of a process with two threads, which use 1.5 cores, and wait for a core as long as they run."""
+    """Clock of a process with two threads, which use 1.5 cores. A thread waits for a core as long as it runs."""
 
     on_cores = True
 
@@ -131,8 +131,8 @@ class Steps(unittest.TestCase):
         self.optimizer.step()
 
     def test_backward_passes_between_two_steps_are_micro_steps(self):
-        # The first batch of a step counts as optimizer time. The batches of the other k - 1 micro-steps count as forward, of which
-        # each micro-step has a k-th.
+        # Fetching the first batch of a step counts as optimizer time. Fetching those of the other k - 1 micro-steps counts as
+        # forward, of which each of the k micro-steps gets an equal part.
         for known in (True, False):
             for micro_steps in (1, 2, 5):
                 with self.subTest(known=known, micro_steps=micro_steps):
@@ -349,7 +349,7 @@ class Steps(unittest.TestCase):
         self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=2)
         self.assertEqual(len(said), 1)
         self.assertIn("a step has 2 backward passes, and uses gradients after 2 of them", said[0])
-        # If nothing shows that the first pass is used, it counts as time before the second. The whole step takes as long.
+        # If nothing shows that the first pass is used, it counts as optimizer time. The sum of the step's times is the same.
         found, said = self.warned(lambda: self.perturbed(unseen), optimizer=self.optimizer)
         self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER + FORWARD + BACKWARD, micro_steps=1)
         self.assertEqual(said, [])
@@ -394,7 +394,8 @@ class Steps(unittest.TestCase):
                 both[part](torch.randn(8, 4)).sum().backward()
                 optimizers[part].step()
 
-        # The second part's pass is joined with the one before it: 36 passes are 18 steps of two or 12 of three, 2 of warm-up.
+        # The second part's pass is joined with the one before it: 36 passes are 18 steps of two or 12 of three. The
+        # first 2 steps are the warm-up.
         for first, steps in ((1, 16), (2, 10)):
             found, said = self.warned(lambda: train(first), both, called=list(both), optimizer=optimizers)
             self.assertEqual((found["micro_steps"], found["steps"]), (first, steps))

@@ -79,11 +79,12 @@ class Job:
 
 class Judging(unittest.TestCase):
     def test_a_gain_beyond_its_noise_is_faster(self):
-        # The gains' logarithms are 0.405 and 0.432. Their mean is 0.419, with half width 12.71 * 0.019 / 1.41 = 0.17.
+        # The gains' logarithms are 0.405 and 0.432. Their mean is 0.419, with a half width of 12.71 (Student's quantile) * 0.019 /
+        # sqrt(2) = 0.17.
         self.assertIs(judge([1.5, 1.54]), Verdict.FASTER)
-        # Here they are 0.049, 0.182 and -0.051. Their mean is 0.06, with half width 4.3 * 0.117 / 1.73 = 0.29.
+        # Here they are 0.049, 0.182 and -0.051. Their mean is 0.06, with a half width of 4.3 * 0.117 / sqrt(3) = 0.29.
         self.assertIs(judge([1.05, 1.2, 0.95]), Verdict.OPEN)
-        self.assertIs(judge([1.05, 1.2, 0.95, 1.05, 1.2, 0.95, 1.05, 0.95]), Verdict.NOT_FASTER)  # the eighth is the last
+        self.assertIs(judge([1.05, 1.2, 0.95, 1.05, 1.2, 0.95, 1.05, 0.95]), Verdict.NOT_FASTER)  # a trial has at most eight pairs
 
     def test_one_pair_decides_only_against_a_way(self):
         self.assertIs(judge([9.0]), Verdict.OPEN)
@@ -125,7 +126,8 @@ class Deciding(unittest.TestCase):
         self.assertIn("<li>&lt;2 MB&gt;</li>", page)
 
     def test_a_plan_of_algorithms_that_have_lost_is_not_tried(self):
-        # int8block gains 0.91 instead of the predicted 1.3. For it, a prediction of 1.2 then is not a gain, but 1.6 is.
+        # int8block's measured speedup is 0.91, not 1.3 as predicted. Its later predictions are corrected by 0.91 / 1.3: of 1.2 and
+        # 1.6, only 1.6 remains above 1.
         found = [candidate(f"{one} gradients", gain) for one, gain in (("int8block for 3", 1.3), ("int8block for 4", 1.2),
                                                                        ("fp16 for 8", 1.1), ("int8block for 5", 1.6))]
         job = Job(lambda step, text: 0.11 if text else 0.1, [found]).run(200)
@@ -199,7 +201,8 @@ class Watching(unittest.TestCase):
         self.assertIs(noisy.control.phase, Phase.KEEP)
 
     def test_a_measured_gain_corrects_later_predictions(self):
-        # int8block gains 0.98 instead of the predicted 1.3. For it, 1.2 then is not a gain, but 3 is. fp16 was never tried.
+        # int8block's measured speedup is 0.98, not 1.3 as predicted. Its later predictions are corrected by 0.98 / 1.3: of 1.2 and
+        # 3, only 3 remains above 1. fp16 was not tried before, so its prediction is not corrected.
         def time_of(step, text):
             return (0.1 if step < 100 else 0.2 if step < 200 else 0.9) * (1.02 if text else 1)
         plans = [[candidate("int8block for 3 of 8 gradients", 1.3)],

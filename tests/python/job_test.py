@@ -272,7 +272,8 @@ def train_through_silence(rank, path):
     train(ddp, optimizer, rank, range(2))
     pathlib.Path(path, f"{rank} trains").touch()
     step, end = 2, pathlib.Path(path, "end")
-    # Rank 1 sees the file `end` before it begins step + 2 at the latest: it gets there only after rank 0 has begun step + 1.
+    # `end` has the number of the step before which both ranks stop, the next but one. Rank 1 sees it in time: it cannot complete
+    # the next step before rank 0, which writes `end` first, takes part in it.
     while not end.exists() or step < int(end.read_text()):
         train(ddp, optimizer, rank, range(step, step + 1))
         step += 1

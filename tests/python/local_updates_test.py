@@ -19,7 +19,8 @@ if ranks.MISSING is None:
     import torch
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-#: Schedules for a network of three layers. Each averages all of it three times in 18 steps, the third several fragments at once.
+#: Schedules for a network of three layers. Each averages the whole network three times in 18 steps. The third averages several
+#: fragments at the same time.
 SCHEDULES = ("local(steps=6)", "local(steps=6, fragments=3, overlap=1)", "local(steps=6, fragments=3, every=1, overlap=3)",
              "local(steps=6, fragments=2, pattern=sequential)")
 STEPS = 18
@@ -502,7 +503,7 @@ class Failures(unittest.TestCase):
             self.assertEqual((culprit, kept, closed), (1, True, True))
 
     def test_a_rank_that_ends_early_is_named_with_the_remedy(self):
-        # Rank 0 ends at the end of a turn, and then before a turn that rank 1 begins.
+        # Rank 0 ends right after the turn at step 10 in the first case, and before this turn, which rank 1 begins, in the second.
         for counts in ((10, 11), (9, 14)):
             first, second = run(2, take_steps, counts)
             self.assertIsNone(first)

@@ -212,7 +212,8 @@ def difference(numpy, got, expected):
 
 
 def compare(numpy, options, nodes, matrix_rank):
-    """Returns rows of {nodes, rank, ef, mean, error, ours_off, theirs_off} with the largest differences."""
+    """Returns rows of {nodes, rank, ef, mean, error, ours_off, theirs_off}. `mean` and `error` are the largest differences of our
+    means and errors from the reference's. The last two are those of our and of PyTorch's means from the exact ones."""
     gradients = make_gradients(numpy, nodes, matrix_rank)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

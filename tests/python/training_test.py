@@ -36,8 +36,8 @@ def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False
 
 def ring_mean(local, unit, rails=1):
     """Returns the mean of the ranks' tensors, added in the order of a ring. There are as many partitions as ranks, and each has a
-    multiple of 32 elements. The sum of partition k of unit u begins at place (u + k) mod N, every next place adds its own values,
-    and the last divides by N. Place p is rank p; if hosts have `rails` ranks, the one k mod `rails` further on its host."""
+    multiple of 32 elements. The sum of partition k begins at place (unit + k) mod N, every next place adds its own values, and the
+    last divides by N. Place p is rank p. If hosts have `rails` ranks, it is the rank k places further on p's host, cyclically."""
     size = len(local)
     mean = torch.empty_like(local[0])
     length = -(-mean.numel() // (32 * size)) * 32
@@ -53,9 +53,9 @@ def ring_mean(local, unit, rails=1):
 
 
 def ring_reference(_rank, size, steps, rails=None):
-    """Trains in one process, with means as rings compute them. Returns the weights. Small gradients are one unit: the last one
-    first, then zeros; its number follows those of the gradients. If `rails` is given, every gradient is a unit of its own. Run it
-    in a fork: torch runs no backward in forks of a process that has run one."""
+    """Trains in one process, with means as rings compute them. Returns the weights. All gradients are small and
+    form one unit: they are joined from the last to the first, and the unit's number is the number of gradients. If `rails` is
+    given, every gradient is a unit of its own. Run it in a fork: torch runs no backward in forks of a process that has run one."""
     module = network()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
     parameters = list(module.parameters())[::-1]
@@ -78,7 +78,8 @@ def ring_reference(_rank, size, steps, rails=None):
 
 
 def write_rails(path, rails) -> None:
-    """Writes a plan for four ranks: every gradient is a unit, and successive rings leave hosts of `rails` by different ranks."""
+    """Writes a plan for four ranks: every gradient is a unit, and the rings of a unit's partitions leave a host of `rails` ranks by
+    different ranks."""
     lines = [f"- {{name: {name}, elements: {value.numel()}, algorithm: none, K: 4}}"
              for name, value in reversed(list(network().named_parameters()))]
     pathlib.Path(path).write_text("\n".join(["schema: hipress.plan/1", "model: small", "topology: ring", "nodes: 4",

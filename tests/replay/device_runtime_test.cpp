@@ -26,7 +26,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Lengths around words and tiles, and one that has several slices for every number of partitions.
+/// Sizes around 32 and 1024 elements, and one that every number of partitions divides into slices.
 const std::vector<std::int64_t> kSizes{1, 33, 1025, 20000};
 
 Case make(const std::string& topology, std::uint32_t nodes, std::int32_t partitions,
@@ -112,7 +112,7 @@ TEST_CASE("devices verify for all topologies, all codecs and ways to move messag
   unsigned seed = 0;
   std::vector<std::string> forms{"raw"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.additive) continue;  // devices run no stages
+    if (row.additive) continue;  // replays on devices run no staged codecs
     forms.emplace_back(row.name);
   }
   for (const std::string topology : {"ps", "ring", "allreduce", "allgather"}) {
@@ -165,7 +165,7 @@ TEST_CASE("devices verify with bulk groups, batches, all-reduces and without pip
 }
 
 TEST_CASE("a device that is asked to wait for nothing ends with wrong values") {
-  // This shows that the tests above can detect a missing order.
+  // This shows that the tests above detect tasks that do not wait for their predecessors.
   const Case made = make("ring", 3, 3, "raw");
   for (const bool direct : {false, true}) {
     int wrong = 0;
@@ -236,7 +236,7 @@ TEST_CASE("temporary memory is reserved for both codec streams at the same time"
     units.emplace_back(memory.emplace_back(static_cast<std::size_t>(size)));
   }
   const DeviceRuntime runtime(endpoint, program, units, device, {});
-  // With a call per stream, the pool could give the second stream what the first one returned.
+  // With two calls, the second stream could get memory that the first one has given back.
   REQUIRE(device.reserved.size() == 1);
   CHECK(device.reserved.front().first ==
         make_device_layout(program, DeviceTransport::kPinned).temporary_bytes);
@@ -268,7 +268,7 @@ TEST_CASE("a device's runtime that goes lets a message that is being handed over
   is_sent.get_future().wait();
   endpoint.exchange->events.failed({0, "rank 0 closed the connection"});
   CHECK_THROWS_AS(runtime->wait(), transport::PeerError);
-  // A destructor that does not wait would be done in 200 ms. If it is slower, the test passes.
+  // A destructor that does not wait for the handover, which takes 200 ms, is done earlier.
   const std::jthread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     go_on.set_value();
@@ -354,7 +354,7 @@ TEST_CASE("a codec that hangs when no message is under way any more is told from
         endpoint.all_gather("all have begun");
         runtime.start(Clock::now());
         runtime.gradient_ready(0, Clock::now());
-        // The wait, and with it the timeout, begins only when the codec hangs.
+        // Calls wait(), which starts the timeout, only when the codec hangs.
         while (stuck && !hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         try {
           runtime.wait();
@@ -385,7 +385,7 @@ TEST_CASE("ranks with different versions of NCCL do not begin") {
 TEST_CASE("GPUs verify as thread ranks over TCP through pinned memory") {
   if (!tests::has_gpu(cuda_devices())) return;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.additive) continue;  // GPUs run no stages
+    if (row.additive) continue;  // replays on GPUs run no staged codecs
     for (const std::string topology : {"ps", "ring", "allreduce", "allgather"}) {
       if (topology == "allreduce" && !can_be_summed(std::string(row.name))) continue;
       const Case made = make(topology, 3, 2, std::string(row.name), {1, 33, 1000003});

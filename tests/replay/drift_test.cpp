@@ -58,7 +58,7 @@ TEST_CASE("drift beyond the spread is described with its remedy") {
         "the machine is not as it was when profiled (copying 1.7 times as fast, the transport 0.5 "
         "times as fast): profile it again");
   CHECK(describe({}, kSpread).empty());
-  // Short probes vary by 10 % anyway, even if the spread is narrower.
+  // Short probes vary by 10 % anyway, so a ratio of 1.1 is never drift.
   CHECK_FALSE(is_beyond(Drift{.copy = 1.1, .codec = {}, .transport = {}}, costs::Spread{}));
   CHECK(is_beyond(Drift{.copy = 1.11, .codec = {}, .transport = {}}, costs::Spread{}));
 }

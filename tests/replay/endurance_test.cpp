@@ -19,9 +19,9 @@ using namespace hipress::runtime;
 namespace {
 
 constexpr int kReplays = 10'000;
-/// Number of replays after which the allocator has its arenas, and threads have their stacks.
+/// Number of replays until the allocator has its arenas, and threads have their stacks.
 constexpr int kWarmup = 1'000;
-/// Tolerated growth of memory after that: less than 256 bytes per replay.
+/// Tolerated growth of memory in the other 9000 replays: less than 256 bytes per replay.
 constexpr std::int64_t kTolerance_bytes = 2 << 20;
 
 /// Resources that a process holds.

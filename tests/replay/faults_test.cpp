@@ -37,8 +37,8 @@ namespace {
 
 /// Timeout that is far longer than anything takes here, even under a sanitizer on a busy machine.
 constexpr double kGenerousTimeout_s = 120;
-/// Timeout of schedules in which a rank falls silent. The limit for silence is half of it, longer
-/// than a busy machine silences any other rank.
+/// Timeout of schedules in which a rank falls silent. A rank counts as dead after half of it,
+/// longer than a busy machine keeps a living rank silent.
 constexpr double kSilentTimeout_s = 16;
 /// Time that a schedule may take beyond its timeout. It needs milliseconds, but several schedules
 /// share a machine that may be busy.
@@ -46,7 +46,7 @@ constexpr double kMargin_s = 60;
 /// Number of schedules that run at a time; they mostly sleep.
 constexpr int kWorkers = 8;
 constexpr int kIterations = 2;
-/// Number of all_gather calls in an iteration, and before it by the common clock or all-reduces.
+/// Number of all_gather calls in an iteration, and before the first (common clock or all-reduces).
 constexpr std::uint64_t kGathers = 5, kFirstGathers = 1;
 
 /// One fault, and the rank whose puts it hits.
@@ -352,7 +352,7 @@ class Runner {
     while (next_ < end_) {
       const Schedule schedule = make_schedule(next_++);
       const auto begin = Clock::now();
-      // Any schedule that ends at all has ended by then, if only as one that took too long.
+      // A schedule that has not ended after twice its allowed time hangs.
       const std::chrono::duration<double> hangs_after(2 * (schedule.timeout_s + kMargin_s));
       running_[schedule.seed] = begin + std::chrono::duration_cast<Clock::duration>(hangs_after);
       lock.unlock();

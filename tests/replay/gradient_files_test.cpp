@@ -81,7 +81,7 @@ std::string means_of(const TemporaryFolder& folder, const Case& made, const std:
 
 float nan_with(std::uint32_t payload) { return std::bit_cast<float>(0x7fc00000u | payload); }
 
-/// Values that generated gradients never have, for the vector part of a loop and for its tail.
+/// Values that generated gradients never have, repeated for a loop's vector part and its tail.
 Values awkward(std::uint32_t rank, std::uint32_t gradient, std::int64_t elements) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::array<float, 12> kinds{
@@ -90,9 +90,9 @@ Values awkward(std::uint32_t rank, std::uint32_t gradient, std::int64_t elements
       rank == 0 ? kInfinity : 2.0f,
       rank % 2 == 0 ? kInfinity : -kInfinity,
       3e38f,                           // the sum overflows
-      rank % 2 == 0 ? 3e38f : -3e38f,  // it may, depending on the order
+      rank % 2 == 0 ? 3e38f : -3e38f,  // the sum may overflow, depending on its order
       -0.0f,
-      1e-45f * static_cast<float>(rank + 1),  // subnormal, as is its quotient
+      1e-45f * static_cast<float>(rank + 1),  // subnormal, also when divided
       1e-38f,
       70000.0f,  // beyond fp16
       1e-7f,     // subnormal in fp16
@@ -165,7 +165,7 @@ TEST_CASE("NaNs, infinities, overflow and subnormal numbers verify") {
 }
 
 TEST_CASE("a wrong sum of given gradients does not verify, NaN or not") {
-  // The Merge leaves out the division by N.
+  // In this graph, the Merge wrongly leaves out the division by N.
   for (const float value : {5.0f, 1e-40f}) {
     const TemporaryFolder folder;
     Case made = make_case("ps", 2, 1, "raw", {10});

@@ -17,7 +17,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Small gradients, which fit into a group, and large ones, with several remainders mod 32.
+/// Elements of small gradients, which are grouped, and of large ones; several remainders mod 32.
 const std::vector<std::int64_t> kSizes{33, 1, 20000, 64, 5000, 31, 100, 3};
 constexpr std::int64_t kGroupBelow = 1024 * 4;  // bytes; all gradients but two are smaller
 
@@ -216,7 +216,7 @@ TEST_CASE("a library's sum in half precision that is off by more than rounding d
 }
 
 TEST_CASE("a library's sum that is wrong in a later stretch of a large gradient does not verify") {
-  // Two stretches have 2^20 elements and one has 100. Each is checked by a different rank.
+  // The gradient has two stretches of 2^20 elements and one of 100. A different rank checks each.
   constexpr std::int64_t kElements = (2 << 20) + 100;
   for (const std::size_t element : {(std::size_t{1} << 20) + 20000, std::size_t{2 << 20} + 99}) {
     CHECK_THAT(

@@ -46,7 +46,7 @@ TEST_CASE(
 }
 
 TEST_CASE("pairs of blocks: a gain below the least that is worth a plan does not count") {
-  // 0.3 % with eight pairs: the half width is 2.36·0.003/√8 = 0.0025 < 0.003, but 0.3 % < 0.5 %.
+  // A gain of 0.3 % in 8 pairs: half width 2.36·0.003/√8 = 0.0025 < 0.003, but 0.3 % < 0.5 %.
   CHECK(judge(std::vector<double>(8, 1.003)).verdict == Verdict::kNotFaster);
   CHECK(judge(std::vector<double>(8, 1.006)).verdict == Verdict::kFaster);
 }

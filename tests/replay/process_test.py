@@ -210,7 +210,7 @@ class Exec(unittest.TestCase):
     AUTO = ("--auto", "--profile", "v100-100g", "--compute-time", "1ms", "--iterations", "2")
 
     def require_chosen(self, report, ranks):
-        """What --auto --json says agrees with itself."""
+        """Requires that the numbers in a report of --auto --json agree with each other."""
         self.assertIs(report["verified"], True)
         self.assertEqual(report["ranks"], ranks)
         auto = report["automatic"]
@@ -333,7 +333,7 @@ class Exec(unittest.TestCase):
 
     def test_wherever_threads_or_memory_end_the_rank_and_a_remedy_are_named(self):
         # With stacks of 64 MiB, an address space of n * 64 MiB has room for somewhat fewer than n threads. It grows by one stack
-        # each time, so every thread is once the first to fail, and once what belongs to no rank finds no memory.
+        # per run. So each thread is the first that cannot start in some run. In one, memory ends outside of any rank's thread.
         stack = 64 << 20
         _, most = resource.getrlimit(resource.RLIMIT_STACK)
 
@@ -366,7 +366,7 @@ class Exec(unittest.TestCase):
         self.require_refused(rank, "this rank needs about 12TB")
 
     def test_a_rank_without_descriptors_names_itself(self):
-        # A process that may open 70 files keeps 64 of them for other uses. The rest is too little for connections to 3 other ranks.
+        # A process that may open 70 files keeps 64 of them for other uses. 6 are too few for connections to 3 other ranks.
         self.assertIn("rank 1 needs", self.ends_alone(1, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (70, 70))))
 
     def ends_alone(self, number, limit):
@@ -434,7 +434,7 @@ class Exec(unittest.TestCase):
         self.assertRegex(printed, r"within its 10–90 % interval \S+ … \S+: too uncertain\n")
 
     def test_a_machine_faster_than_its_profile_says_so(self):
-        # No machine copies as slowly as 1 kB/s.
+        # The profile's probes copied 1 kB/s, less than any machine does.
         slow = self.probed_profile("1kB/s")
         report = self.report("--profile", slow, "--again", "0", "--reprobe")
         self.assertIs(report["drifted"], True)

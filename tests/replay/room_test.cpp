@@ -23,12 +23,12 @@ Room room(const Case& made, std::uint32_t ranks, bool verify) {
 }  // namespace
 
 TEST_CASE("the room that ranks need is that of values, messages, states and connections") {
-  // Four ranks have 4000 elements each, and every rank is the server of one partition. A server
-  // already has its own values.
+  // Four ranks have 4000 elements each, and every rank is the server of one partition, which it
+  // receives from the 3 other ranks; its own values are in place.
   const Case raw = make_case("ps", 4, 4, "raw", {4000});
   const Room of_raw = room(raw, 4, false);
   CHECK(of_raw.gradients == 4 * 4000 * 4);
-  // Every server merges 3 messages of 1000 values from the other ranks.
+  // 4 servers, 3 messages each, of 1000 values of 4 bytes.
   CHECK(of_raw.messages == 4 * 3 * 1000 * 4);
   CHECK(of_raw.states == 0);
   constexpr std::int64_t kRings = 2 * transport::kRingBytes;
@@ -45,7 +45,7 @@ TEST_CASE("the room that ranks need is that of values, messages, states and conn
   const Room of_coded = room(coded, 4, false);
   CHECK(of_coded.states == 4 * 2 * 4000 * 4);
   CHECK(of_coded.messages < of_raw.messages);
-  // Each rank's reference holds one partition of all nodes, a different one on each rank.
+  // Each of 4 ranks checks another partition, and holds its 1000 values of all 4 nodes.
   const Room checked = room(coded, 4, true);
   CHECK(checked.gradients == of_coded.gradients + 4 * 1000 * 4 * 4);
   CHECK(checked.states > of_coded.states);

@@ -18,7 +18,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Case with six layers, of which the last is ready first, in steps of 3 ms.
+/// Case with six layers in steps of 3 ms: 1 ms forward, 2 ms backward, from the last layer on.
 Case scheduled(const std::string& schedule, const std::string& topology, const std::string& form,
                std::uint32_t nodes) {
   Case made{.model = make_model({33, 1, 2000, 64, 500, 31}), .plan = {}, .graph = {}};
@@ -77,7 +77,7 @@ ReplayResult run_on_devices(const Case& made, transport::NcclLibrary* nccl,
   return replay_threads("memory", made.model, made.plan, made.graph, options);
 }
 
-/// Runs the case on devices with both transports, which must send as many bytes as ranks on CPUs.
+/// Runs the case on devices, through the host and over NCCL: each sends as many bytes as on CPUs.
 void verify_on_devices(const Case& made) {
   static unsigned seed = 0;
   const std::vector<std::int64_t> sent = run(made).bytes_sent;
@@ -220,7 +220,7 @@ TEST_CASE("a step of groups sends what HSDP does") {
 }
 
 TEST_CASE("a mean that groups do not share does not verify") {
-  // Rank 2 wrongly decodes the first 32 elements of a layer, which the other pair sends it.
+  // Rank 2 wrongly decodes the first 32 elements of a layer in the message from the other pair.
   const Case made = sharded("hsdp(shard=2)", "direct", "raw", "fp16", 4);
   const auto errors = run_ranks(4, [&](transport::Endpoint& endpoint) {
     plans::ResolvedPlan plan = made.plan;

@@ -23,7 +23,7 @@ std::vector<std::string> staged_algorithms() {
   return names;
 }
 
-/// Model with matrices, a convolution, and gradients that codecs of several stages leave raw.
+/// Model with matrices, a convolution, and gradients that staged codecs leave raw.
 models::Model shaped_model() {
   const std::vector<std::vector<std::int64_t>> shapes{{64, 48},      {100},  {33, 70},
                                                       {40, 4, 3, 3}, {3, 5}, {64, 48}};
@@ -86,7 +86,7 @@ TEST_CASE("stages verify without pipelining, with batches, and beside a topology
 }
 
 TEST_CASE("with error feedback, the sum of what low rank sends comes close to the sum of means") {
-  // The error that is left after T steps is that of one step, so its share shrinks as 1/T.
+  // Only the residual is missing. The sum of means grows faster than it, so its share shrinks.
   const std::string algorithm = GENERATE(from_range(staged_algorithms()));
   CAPTURE(algorithm);
   const Case made = staged_case("ring", 2, 2, algorithm);
@@ -107,8 +107,8 @@ TEST_CASE("with error feedback, the sum of what low rank sends comes close to th
   double early = 0;
   constexpr std::uint64_t kSteps = 60;
   for (std::uint64_t step = 0; step < kSteps; ++step) {
-    // Adds the mean that an exact exchange would give in this step: with error feedback, what a
-    // codec leaves out follows in later steps.
+    // Adds the mean that an exact exchange would give in this step. What a codec leaves out of it
+    // is sent in later steps.
     std::vector<float> values(elements);
     for (std::uint32_t node = 0; node < 2; ++node) {
       fill_unit(inputs, step, node, reference.layout().units[0], made.model, 0, values);

@@ -80,7 +80,7 @@ struct Scene {
   int impatient;  ///< rank whose timeout passes first
 };
 
-/// Timeouts of the impatient rank and of the others; theirs is longer than any machine is busy.
+/// Timeouts of patient ranks, not reached even on a busy machine, and of the impatient one.
 constexpr double kPatient_s = 600, kImpatient_s = 0.5;
 
 class StuckJob {
@@ -116,7 +116,7 @@ class StuckJob {
     endpoint.all_gather("all have begun");
     runtime->start(Clock::now());
     if (rank != 1 || scene_.where != Where::kBackward) runtime->gradient_ready(0, Clock::now());
-    // The timeout of the impatient rank must not begin before that rank can make no more progress.
+    // wait() starts the timeout. The impatient rank calls it only when it cannot go on any more.
     if (rank == 0 && scene_.impatient == 0) slice_of_two_.wait();
     if (rank == 1 && scene_.impatient == 1 && scene_.where == Where::kEncode) stuck_.wait();
     runtime->wait();

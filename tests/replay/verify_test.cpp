@@ -173,7 +173,7 @@ TEST_CASE("a codec that is wrong on every rank alike verifies: it is what the gr
 }
 
 TEST_CASE("raw means beyond the bound of fp32 summation are reported") {
-  // On all ranks, the last Merge does not divide by N. All ranks and the reference agree.
+  // The last Merge does not divide by N, so all ranks and the reference agree on a wrong mean.
   Case made = make_case("ps", 2, 1, "raw", {10, 20});
   for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
     casync::Task& task = made.graph[id];

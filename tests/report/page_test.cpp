@@ -41,7 +41,7 @@ TEST_CASE("a page has its data, whatever names are in it") {
   const Document read = data_of(page);
   CHECK(*read.find("name")->text() == evil);
   CHECK(read.find("number")->number() == 0.17640550809299999);
-  // Only the page's own two scripts.
+  // These are only the page's own data and script.
   CHECK(count(page, "<script") == 2);
   CHECK(count(page, "</script>") == 2);
   // The user's text has "{{style}}", which stays as it is in title, heading, answer and details.

@@ -88,8 +88,8 @@ TEST_CASE("of a folded graph, the tasks of any node are those of the one that st
 TEST_CASE("tasks of one gradient that touch are one span, and others find rows") {
   Tasks tasks;
   tasks.add(send(0, 10), 0, 100);
-  tasks.add(send(0, 20), 100, 200);  // touches
-  tasks.add(send(0, 40), 300, 400);  // does not
+  tasks.add(send(0, 20), 100, 200);  // begins where the first one ends
+  tasks.add(send(0, 40), 300, 400);  // begins after a gap
   tasks.add(send(1, 80), 150, 350);
   const NodeTimeline made = tasks.lanes(100);
   REQUIRE(made.lanes.size() == 1);

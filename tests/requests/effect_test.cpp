@@ -198,13 +198,13 @@ TEST_CASE("keys of a cluster file that change nothing are named") {
   CHECK_THAT(warn("link: {core_s_per_byte: 1e-9}\nnodes_per_host: 2", 2),
              Contains("nodes_per_host has no effect: nodes on one host share neither a link") &&
                  Contains("link.core_s_per_byte has no effect: cores_per_host is 0"));
-  // No message is long enough for this factor.
+  // No slice has casync::kLongElements, so no message interrupts a long codec task.
   CHECK_THAT(warn("link: {core_factor_interrupting: 2}", 2),
              Contains("link.core_factor_interrupting has no effect"));
   CHECK_THAT(warn("core_turn: 1ms", 2), Contains("core_turn has no effect: cores_per_host is 0"));
-  // Two threads cannot use 64 cores, so another number changes nothing.
+  // 64 cores limit nothing here: two threads use at most 2 of them.
   CHECK_THAT(warn("cores_per_host: 64", 2), Contains("cores_per_host has no effect"));
-  // Forward and backward take no time and merges are free, so speed does not matter.
+  // compute_speed scales computation, codecs and merges, none of which takes time here.
   CHECK_THAT(warn("compute_speed: {0: 0.5}", 2), Contains("compute_speed has no effect"));
   CHECK(warn("cores_per_host: 1\nnodes_per_host: 2\nlink: {core_s_per_byte: 2e-9}", 2).empty());
 }

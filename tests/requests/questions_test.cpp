@@ -234,8 +234,8 @@ TEST_CASE("activations take what a GPU has for states") {
                     {"evaluations", 10}};
   };
   const auto left_out = [](const Document& plan) { return plan.find("left_out")->items()->size(); };
-  // DDP keeps 16 bytes for each of 200 million parameters. The remaining 4.8 GB fit 4 GB of
-  // activations, but not 5 GB.
+  // DDP keeps 16 bytes for each of 200 million parameters, 3.2 GB of a GPU's 8 GB. In the other 4.8
+  // GB, activations of 4 GB fit, but not those of 5 GB.
   CHECK(left_out(answer(model("4GB"), {})) == 0);
   CHECK(left_out(answer(model("{l.0: 2.5GB, l.1: 2.5GB}"), {})) == 1);
   Document said = model("4GB");

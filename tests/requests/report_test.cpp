@@ -200,7 +200,7 @@ TEST_CASE("of a very large model a page has what there is room for, and says so"
   CHECK(shown < 5'000);
   CHECK(at(gradients, "index").items()->size() == shown);
   CHECK(at(gradients, "all").integer() == 5'000);
-  // The largest gradient that write_model() makes is among them.
+  // The page shows the largest gradient that write_model() makes.
   std::int64_t largest = 0;
   for (const Document& one : *at(gradients, "elements").items())
     largest = std::max(largest, *one.integer());

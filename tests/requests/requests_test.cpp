@@ -79,7 +79,7 @@ TEST_CASE("a field that does not count is refused, or named, if it is given") {
 
 TEST_CASE("a plan is answered as hipress-plan --json prints it") {
   const Document plan = answer(plan_request(), {});
-  CHECK(plan.find("gradients")->integer() == 38);  // VGG19's
+  CHECK(plan.find("gradients")->integer() == 38);  // VGG19 has 38
   CHECK(plan.find("baselines")->find("none") != nullptr);
   CHECK(plan.find("predicted_iteration_s")->number() > 0);
   CHECK_FALSE(text(plan, "verdict").empty());
@@ -430,7 +430,7 @@ TEST_CASE("what fills a record says what is in it and what its schema is") {
         R"({"parts":[{"name":"a","share":0.5},{"name":"b","share":null}],)"
         R"("best":{"name":"a","share":0.5},"best_share":0.5})");
   const Document schema = requests::schema_of<Whole>();
-  CHECK(schema.find("required")->print() == R"(["parts","best"])");  // sections may be absent
+  CHECK(schema.find("required")->print() == R"(["parts","best"])");  // best_share may be absent
   const Document& keys = *schema.find("properties");
   CHECK(keys.find("best")->find("type")->print() == R"(["object","null"])");
   CHECK(keys.find("best_share")->find("type")->print() == R"("number")");
@@ -508,7 +508,7 @@ TEST_CASE("warnings, notes and progress arrive, and an interrupt ends a sweep") 
   Document request = sweep_request();
   request["spec"]["latency"] = Document::list({"1us", "2us"});
   request["spec"]["plan"] = "all";
-  request["spec"]["nodes"] = 1;  // so that nothing is sent
+  request["spec"]["nodes"] = 1;  // one node sends nothing, so latency has no effect
   answer(request, hooks);
   CHECK_THAT(warnings, Catch::VectorContains(std::string(
                            "axis latency has no effect: all its values give the same times")));
@@ -518,7 +518,7 @@ TEST_CASE("warnings, notes and progress arrive, and an interrupt ends a sweep") 
 
   hooks.progress = [&](const requests::Progress&) { interrupted = true; };
   CHECK_THROWS_AS(answer(sweep_request(), hooks), requests::Interrupted);
-  CHECK_THROWS_AS(answer(plan_request(), hooks), requests::Interrupted);  // before a search begins
+  CHECK_THROWS_AS(answer(plan_request(), hooks), requests::Interrupted);  // ends before the search
 }
 
 TEST_CASE("an interrupt ends a search with the best plan so far") {

@@ -114,7 +114,7 @@ TEST_CASE("simulations of smaller buckets have DDP's time for them") {
   request.plan = "none";
   request.topology = "allreduce";
   request.plan_options.bulk_threshold = request.plan_options.bulk_limit = "1MiB";
-  // There are 32 more buckets, and no other GPU to average with. PyTorch measured 1 ms more.
+  // There are 32 more buckets, for which one GPU sends nothing. PyTorch measured 1 ms more.
   CHECK(step_s() - default_s == Approx(32 * planner::kBucketTime_s));
   request.times.per_gradient = "0us";  // without DDP, buckets cost nothing
   CHECK(step_s() < default_s);

@@ -13,8 +13,8 @@
 #include "runtime/hipress.h"
 #include "tests/io/temporary_folder.hpp"
 
-// Tests that no prediction is faster than its bytes over the slowest link on their path, even if
-// the profile was measured on another link.
+// Tests that no predicted time is below that of its bytes on the slowest link of their path, even
+// if the profile was measured on another link.
 
 namespace {
 
@@ -33,8 +33,8 @@ double number(const io::Document& document, std::string_view key) {
   return *document.find(key)->number();
 }
 
-/// Curve with `factor` times the ideal time of a collective among n nodes on this link. Both are
-/// linear in the bytes.
+/// Curve with `factor` times the ideal time of a collective among n nodes on this link. Curve and
+/// ideal time are linear in the bytes.
 costs::Curve times_ideal(const costs::CollectiveRow& row, double factor, int n,
                          const costs::LinkCosts& link) {
   const double at_0_s = row.ideal_s(n, 0, link);
@@ -120,7 +120,7 @@ class RandomJob {
       algorithms.emplace_back("onebit");
     }
     const std::string algorithm = sharded || halves ? "none" : algorithms[below(algorithms.size())];
-    // In a library's rings all bytes pass the slowest link. Other messages may take other links.
+    // In a library's rings all bytes pass the slowest link. Messages between pairs may avoid it.
     in_rings_ = sharded || (topology == "allreduce" && algorithm != "onebit");
     raw_mean_ = !sharded && !local && algorithm == "none" && topology != "allgather";
     std::string model = fmt::format("name: random\ndtype: {}\ngradients:\n",
@@ -151,7 +151,7 @@ class RandomJob {
     bandwidth_ = of_rate;
     if (kind == 0) {
       profile_.link.burst_bytes = 0;
-      // Measured rings, and so predictions for the profile's own link, may be faster than ideal.
+      // Measured collectives, and predictions for the profile's own link, may be faster than ideal.
       double least = 1;
       for (const auto& [row, curves] :
            {std::pair(&costs::kAllReduce, &profile_.all_reduce),
@@ -263,7 +263,7 @@ TEST_CASE("a loopback's all-reduce changes no other link's answer by more than i
 
 TEST_CASE("what is stored in half precision is all-reduced without a cast") {
   const tests::TemporaryFolder folder;
-  // 2·(1/2) of 83 MB are sent over 152.6 Gbit/s, without overhead and latency.
+  // Each of 2 nodes sends 2·(2−1)/2 times 83 MB over 152.6 Gbit/s, without overhead and latency.
   const double wire_s = 83e6 * 8 / 152.6e9;
   for (const char* const dtype : {"bfloat16", "float16"}) {
     const io::Document request = {

@@ -86,10 +86,10 @@ struct Automatic {
   hipress_status status = HIPRESS_FAILED;
   std::string said;  ///< notes, or the error
   std::vector<float> mean;
-  double bandwidth = 0, latency_s = 0;  ///< measured again
+  double bandwidth = 0, latency_s = 0;  ///< measured again, by hipress_measure_links()
 };
 
-/// Two ranks that average 0 and 2, of a gradient that is ready after `ready_s`.
+/// Runs an automatic job of two ranks. Gradient "b", ready after `ready_s`, has the values 0 and 2.
 std::vector<Automatic> average_automatically(const char* job, const char* profile, double ready_s) {
   constexpr std::int64_t kElements = 1 << 16;
   std::vector<Automatic> made(2);
@@ -137,7 +137,7 @@ TEST_CASE("C: a job chooses its plan") {
                               Contains(" times (") && Contains("; links: "));
     CHECK(rank.said == ranks[0].said);
     CHECK(rank.mean == ranks[0].mean);
-    // int8block rounds to 1/254 of a block's largest number, at each of at most 3 encodes.
+    // int8block errs by up to 1/254 of a block's largest number, 2, in each of at most 3 encodes.
     for (const int i : {0, 1 << 15, (1 << 16) - 1}) {
       CHECK(rank.mean[static_cast<std::size_t>(i)] == Approx(1).margin(3 * 2.0 / 254));
     }
@@ -217,7 +217,7 @@ TEST_CASE("C: the kept profile of this machine has one name for each list of alg
   const std::string usual = path_of("int8block,fp16", 4);
   CHECK_THAT(usual, Catch::StartsWith("/somewhere/profile-") && Catch::EndsWith(".yaml"));
   CHECK(path_of("int8block,fp16", 4) == usual);
-  CHECK(path_of("int8block,fp16", 100) == usual);  // as of 4 ranks
+  CHECK(path_of("int8block,fp16", 100) == usual);  // links are measured between at most 4 ranks
   CHECK(path_of("int8block,fp16", 2) != usual);
   CHECK(path_of("fp16", 4) != usual);
   char* path = nullptr;

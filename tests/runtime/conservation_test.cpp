@@ -243,11 +243,11 @@ void check_conservation(const std::function<bool()>& takes) {
   for (const std::string& algorithm : all_algorithms()) {
     const kernels::CodecTraits traits = kernels::make_codec(algorithm)->traits();
     CHECK_FALSE(traits.own_optimizer);
-    // Without residuals, the error of random rounding averages out over the steps. That of rounding
-    // to nearest is the same in every step, but has both signs. With E3M0's eight magnitudes, it is
-    // 18 % for normally distributed numbers (docs/kernels.md), and up to sqrt(3) times as much
-    // after two or three independent encodings. The gain deviates from 1, too, as numbers between
-    // two magnitudes are more often nearer to the smaller one.
+    // Without residuals, the error of random rounding averages out over the steps. The error of
+    // rounding to nearest is the same in every step, but has both signs. fp4block rounds to E3M0's
+    // eight magnitudes: the error is 18 % for normally distributed numbers (docs/kernels.md), and
+    // up to sqrt(3) times as much after two or three independent encodings. The gain is below 1,
+    // too, as numbers between two magnitudes are more often nearer to the smaller one.
     const bool few_magnitudes = algorithm == "fp4block";
     const double farthest = few_magnitudes                             ? 0.181 * std::sqrt(3)
                             : traits.error_feedback || traits.additive ? 0.02
@@ -279,7 +279,7 @@ void check_conservation(const std::function<bool()>& takes) {
 
 TEST_CASE("what is applied sums to the mean of gradients, for every algorithm and topology",
           "[slow]") {
-  // Every third combination: every course meets every topology, with one algorithm or another.
+  // Tries every third combination, so that every course meets every topology with some algorithm.
   check_conservation([turn = 0]() mutable { return turn++ % 3 == 0; });
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("residuals that are taken complete what was applied, for every algorit
         if (compiled == nullptr) continue;
         ++tried;
         CAPTURE(algorithm, topology, grouped);
-        // Applied results and residuals are the sum of the submitted gradients, up to rounding.
+        // Applied results and residuals add up to the submitted gradients, except for rounding.
         CHECK(train_and_flush(compiled).distance() < 1e-5);
       }
     }

@@ -116,7 +116,7 @@ TEST_CASE("what is ready later does not hold up what is ready sooner") {
   made.model.gradients[1].ready_s = 1;
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
   const std::vector<Round> rounds = derive_rounds(made.graph);
-  REQUIRE(rounds.size() == 8);  // twice 2(N−1)
+  REQUIRE(rounds.size() == 8);  // 2(N−1) for each of the two gradients
   for (std::size_t r = 0; r < rounds.size(); ++r) {
     for (const TaskId id : rounds[r].sends) CHECK(made.graph[id].gradient == r / 4);
   }
@@ -149,9 +149,9 @@ TEST_CASE("a stream waits once for what it does not know, and never for itself")
     schedule.enqueue(Stream::kOwnCodec, {&encode, 1}, [] {});
     CHECK(device.waits == before);
     schedule.enqueue(Stream::kOutbound, {&send, 1}, [] {});
-    CHECK(device.waits == before + 1);  // for the Encode
+    CHECK(device.waits == before + 1);  // kOutbound waits for the Encode
     schedule.enqueue(Stream::kOutbound, {&send, 1}, [] {});
-    CHECK(device.waits == before + 1);  // the Encode is known to be done
+    CHECK(device.waits == before + 1);  // kOutbound has waited for the Encode already
     CHECK_FALSE(schedule.follows(receive, Stream::kOutbound));
     schedule.enqueue(Stream::kInbound, {&receive, 1}, [] {});
     CHECK(schedule.follows(decode, Stream::kInbound));
@@ -198,19 +198,19 @@ TEST_CASE("temporary memory is that of all members of a batch") {
     const bool codes = task.task.kind == Kind::kEncode || task.task.kind == Kind::kDecode;
     if (codes) largest = std::max(largest, 1 + program.members(task).size());
   }
-  // A rank is the server of half of the gradients, and a worker of the others.
+  // A rank encodes 50 of the 100 gradients as a worker, in one batch, and serves the others.
   CHECK(largest >= 50);
   const Case alone = make_case("ps", 2, 1, "dgc", {kElements});
   const std::int64_t of_one =
       make_device_layout(Program(alone.graph, alone.model, alone.plan, 1), DeviceTransport::kPinned)
           .temporary_bytes;
-  // All gradients have the same size, so all need the same temporary memory.
+  // The largest batch needs the temporary memory of all its members, which have the same size.
   CHECK(make_device_layout(program, DeviceTransport::kPinned).temporary_bytes ==
         static_cast<std::int64_t>(largest) * of_one);
 }
 
 TEST_CASE("a raw slice that goes to several ranks is copied to the host once") {
-  // With N = 4, the server of the only gradient receives 3 slices and sends the mean to 3 ranks.
+  // With N = 4, the server receives 3 slices of 256 bytes, and sends one copy of the mean 3 times.
   const Case made = make_case("ps", 4, 1, "raw", {64});
   const Program program(made.graph, made.model, made.plan, 0);
   REQUIRE(program.sends().size() == 3);

@@ -44,7 +44,7 @@ std::shared_ptr<const Compiled> compile_all(const std::vector<std::int64_t>& siz
   return compile(make_gradients(sizes), std::move(plan));
 }
 
-/// Expected results per gradient on `rank` and iteration, computed by the serial reference.
+/// Serial reference: next() returns the mean of every gradient on `rank`, iteration by iteration.
 class Expected {
  public:
   Expected(const Compiled& compiled, std::uint32_t rank)
@@ -102,7 +102,7 @@ void require_none(const std::vector<std::exception_ptr>& errors) {
   for (const std::exception_ptr& error : errors) REQUIRE(message_of(error) == "no error");
 }
 
-/// Synchronises all gradients in an order that depends on the rank. Returns those with wrong bits.
+/// Synchronises all gradients in an order drawn for this rank. Returns the names of wrong ones.
 std::string wrong_in(Engine& engine, Expected& expected, std::uint32_t rank,
                      std::uint64_t iteration) {
   const Compiled& compiled = engine.compiled();
@@ -612,7 +612,7 @@ TEST_CASE("small gradients of a named plan travel together where that is asked f
   PlanChoice choice{.plan = "none", .nodes = 2};
   CHECK(members(choice) == Members{{0}, {1}, {2}, {3}, {4}, {5}});
   choice.group_bytes = 1000;
-  // Gradient 2 is too large, gradient 4 has another dtype. The group continues after gradient 2.
+  // Gradient 2 (1600 bytes) is too large, gradient 4 has another dtype. The group goes on after 2.
   CHECK(members(choice) == Members{{2}, {0, 1, 3}, {4}, {5}});
   choice.plan = "fp16";
   CHECK(members(choice) == Members{{2}, {0, 1, 3, 4, 5}});

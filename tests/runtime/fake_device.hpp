@@ -28,13 +28,12 @@
 
 namespace hipress::runtime {
 
-/// Behaviour of a fake device.
 struct FakeDeviceOptions {
   unsigned seed = 1;  ///< seed of the order in which it serves its streams
   std::int64_t free_bytes = std::int64_t{1} << 40;
-  /// Streams do not wait for events, as if the runtime had forgotten them.
+  /// True: streams do not wait for events, as if the runtime had forgotten the waits.
   bool ignores_waits = false;
-  /// Class of computation without kernels.
+  /// Class of computation for which compute() throws, as on a device without a kernel for it.
   std::optional<models::ComputeClass> cannot_compute = {};
   std::string fails_at_codec = {};  ///< codec call that throws: "encode" or "decode"
   std::function<void()> before_encode = {}, before_decode = {};  ///< called in the stream

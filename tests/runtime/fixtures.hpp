@@ -61,8 +61,8 @@ inline models::Model make_model(const std::vector<std::int64_t>& sizes) {
   return model;
 }
 
-/// Plan with every gradient in K partitions with one codec; gradients are raw if the codec is null
-/// or cannot take their shape.
+/// Plan that cuts every gradient into `partitions` and compresses them with `codec`. Gradients are
+/// raw if the codec is null or cannot take their shape.
 inline plans::ResolvedPlan make_plan(const models::Model& model, const std::string& topology,
                                      std::uint32_t nodes, std::int32_t partitions,
                                      std::shared_ptr<const kernels::Codec> codec) {
@@ -85,7 +85,7 @@ inline std::shared_ptr<const kernels::Codec> codec_or_raw(const std::string& alg
   return kernels::make_codec(algorithm);
 }
 
-/// True if a library's all-reduce can sum such values.
+/// True if a library's all-reduce can sum the values that the algorithm sends.
 inline bool can_be_summed(const std::string& algorithm) {
   return algorithm == "raw" || kernels::make_codec(algorithm)->traits().half_precision;
 }

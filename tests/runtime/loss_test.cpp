@@ -1,5 +1,5 @@
-// Tests of ranks that end while all ranks are idle. Each rank is a process. The job's timeout is
-// longer than that of ctest, and would give a different error.
+// Tests of ranks that end while all ranks are idle. Each rank is a process. The others must notice
+// the loss before the job's timeout, which is longer than ctest's and would give a different error.
 
 #include <catch2/catch.hpp>
 #include <csignal>

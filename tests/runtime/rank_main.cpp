@@ -17,7 +17,6 @@ namespace {
 
 using namespace hipress;
 
-/// Submits all gradients, then waits for all.
 std::string average(runtime::Engine& engine) {
   try {
     std::vector<std::vector<float>> values;

@@ -78,8 +78,9 @@ struct Worker {
 
 TEST_CASE("waiting tasks are served by ready time, then gradient") {
   // Rank 1 encodes gradients 0, 2 and 4 as a worker (and 1 and 3 as a server, after their messages
-  // have arrived). While the codec is busy with gradient 2, the others become ready. If 4 is ready
-  // before 0, it is encoded first; at the same instant, 0 is.
+  // have arrived). While the codec is busy with gradient 2, gradients 0 and 4 become ready. If
+  // gradient 4 is ready earlier, it is encoded before gradient 0. If both are ready at the same
+  // instant, gradient 0 is encoded first.
   for (const bool same_instant : {false, true}) {
     Worker worker({8, 8, 8, 8, 8});
     std::mutex mutex;

@@ -1,6 +1,7 @@
 """Tests every command of every page: it is run as printed, or checked and listed with the reason why it is not run.
-documented_test.py [-v] FOLDER_OF_TOOLS checks all pages, and runs those that take seconds documented_test.py [-v] FOLDER_OF_TOOLS
-PAGE runs a page with a long test as printed
+
+    documented_test.py [-v] FOLDER_OF_TOOLS         checks all pages, and runs those that take seconds
+    documented_test.py [-v] FOLDER_OF_TOOLS PAGE    runs a page that has a long test
 """
 
 import pathlib

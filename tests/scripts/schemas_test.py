@@ -1,5 +1,6 @@
-"""Tests that files of every released schema can still be read: schemas_test.py FOLDER_OF_TOOLS [-v] Rows are never removed. A new
-version of a schema is a new file and a new row."""
+"""Tests that files of every released schema can still be read: schemas_test.py FOLDER_OF_TOOLS [-v]
+
+Rows of ROWS are never removed. A new version of a schema is a new file and a new row."""
 
 import pathlib
 import re

@@ -1,5 +1,5 @@
-"""hipress-exec --auto between network namespaces: what it finds of a link whose speed is known, and which plan it chooses. Prints
-"skipped: ..." where namespaces are not allowed.
+"""Tests hipress-exec --auto between network namespaces: the bandwidth that it measures on a link of known speed, and the plan that
+it chooses. Prints "skipped: ..." where namespaces are not allowed.
 
 Usage: validate_auto_long_test.py FOLDER_OF_TOOLS
 """

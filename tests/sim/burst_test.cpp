@@ -20,7 +20,8 @@ costs::Cluster bursty_cluster(std::uint32_t nodes) {
 }
 
 TEST_CASE("k messages of S into one receiver that has idled take k·(α + S/B) less its burst") {
-  // All buckets are full at first; the server's egress still is when it begins to send back.
+  // All buckets are full at first. The server's egress still has a full one when it begins to send
+  // the mean back, so both halves take equally long.
   for (const std::int64_t nodes : {2, 3, 5, 8}) {
     const std::int64_t bytes = 4 * 32 * 999;
     const auto graph = test_graph(test_model({32 * 999}), "ps", nodes, kRaw, 1);
@@ -38,7 +39,8 @@ TEST_CASE("a message that the burst covers takes the latency alone") {
 }
 
 TEST_CASE("on a shared host, what goes in a burst takes half of its CPU work: a core at each end") {
-  // 128 bytes take 256 ns of CPU work, half at each end, where a core is free; there and back.
+  // 128 bytes take 256 ns of CPU work, 128 ns at each end, where a core is free. They go to the
+  // server, and the mean comes back.
   costs::Cluster cluster = bursty_cluster(2);
   cluster.cores_per_host = 2;
   cluster.host = {0, 0};

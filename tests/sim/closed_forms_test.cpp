@@ -109,7 +109,8 @@ TEST_CASE("compressed ps of two nodes is a chain") {
 }
 
 TEST_CASE("compressed ring of one partition is a chain") {
-  // E, then N-1 times (s + A + E), then N-1 sends, and the last node's decode.
+  // Encode (E), then N-1 times a message, decode-and-add and encode (s + A + E), then N-1 messages,
+  // and the last node's decode.
   for (const std::int64_t nodes : {2, 3, 5}) {
     const auto graph = test_graph(test_model({320}), "ring", nodes, 0, 1);
     const std::int64_t s = kOverhead + 320 * kPsPerByte;
@@ -121,7 +122,8 @@ TEST_CASE("compressed ring of one partition is a chain") {
 }
 
 TEST_CASE("compressed ps of three nodes and partitions, by hand") {
-  // On every node, with E = 3, A = 4, D = 2 us and s = 5 + 4 = 9 us (4000 elements of one byte):
+  // On every node, with encode E = 3, decode-and-add A = 4, decode D = 2 us and message s = 5 + 4 =
+  // 9 us (4000 elements of one byte):
   //   codec:   E [0,3] for the first peer, E [3,6] for the second
   //   egress:  s [3,12], s [12,21], and at the same times the ingress
   //   codec:   A [12,16], A [21,25], encode the mean [25,28], decode it [28,30]

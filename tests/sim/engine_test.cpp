@@ -102,8 +102,9 @@ TEST_CASE("a slow node computes and codes more slowly") {
   cluster.compute_speed[0] = 0.5;
   models::Model model = test_model({32});
   model.forward_s = 10e-6;
-  // Node 0 is the server and ends forward at 20 us, after node 1's message has come. Then 2·A + 2·E
-  // + s + D: node 1 decodes at nominal speed, and node 0's own decode, 2·D = 4 us, overlaps with s.
+  // Node 0, the server, has half speed and ends forward at 20 us, after node 1's message has come.
+  // Then it decodes and adds, encodes and sends, and node 1 decodes at nominal speed. Node 0's own
+  // decode, 4 us, overlaps with the message.
   const Result result = run(test_graph(model, "ps", 2, 0, 1), cluster, Network::kPort);
   CHECK(result.compute.count() == 20 * kUs);
   CHECK(result.iteration.count() ==

@@ -107,7 +107,7 @@ TEST_CASE("an all-reduce takes what was measured, one after the other, together 
       CHECK(result.timeline.start[id].count() == (graph[id].gradient == 0 ? 2 : 26) * kUs);
       CHECK(result.timeline.end[id].count() == (graph[id].gradient == 0 ? 26 : 48) * kUs);
     }
-    // Each node sends at least 2(N-1)/N of 6000 bytes.
+    // Each node sends 2(N-1)/N = 4/3 of 4000 and of 2000 bytes, rounded down.
     CHECK(result.bytes_sent == std::vector<std::int64_t>(3, 5333 + 2666));
     const Utilisation use = utilisation(scenario, graph, result);
     CHECK(use.nodes[1].egress.utilisation == Approx(46.0 / 48));
@@ -117,7 +117,7 @@ TEST_CASE("an all-reduce takes what was measured, one after the other, together 
 
 TEST_CASE("messages wait for an all-reduce, which occupies both ports of every node") {
   // g0 is raw: its all-reduce runs from 0 to 100 us. g1 is compressed, with K = 1 and server 1: it
-  // is encoded in that time, and then takes s + A + E + s + D.
+  // is encoded in that time. Then come message, decode-and-add, encode, message and decode.
   Scenario scenario = with(test_scenario(test_model({320, 320}), "ps", 2, 0, 1), Network::kPort);
   scenario.plan.decisions[0].algorithm = kRaw;
   scenario.plan.raw_topology = "allreduce";
@@ -174,9 +174,9 @@ TEST_CASE("a measured all-reduce in half precision takes what was measured for s
 }
 
 TEST_CASE("compressed ps of three nodes and partitions without pipelining, by hand") {
-  // As in closed_forms_test.cpp: E = 3, A = 4, D = 2, s = 9 us on every node. Without pipelining
-  // every step waits for the previous one: E E [0,6], s s [6,24], A A [24,32], E [32,35], D of the
-  // node's own message [35,37], s s [37,55], D D [55,59].
+  // As in closed_forms_test.cpp: encode E = 3, decode-and-add A = 4, decode D = 2, message s = 9 us
+  // on every node. Without pipelining every step waits for the previous one: E E [0,6], s s [6,24],
+  // A A [24,32], E [32,35], D of the node's own message [35,37], s s [37,55], D D [55,59].
   Scenario scenario = with(test_scenario(test_model({3 * 4000}), "ps", 3, 0, 3), Network::kPort);
   CHECK(iteration(scenario) == 48 * kUs);
   scenario.plan.pipelining = false;
@@ -265,10 +265,10 @@ TEST_CASE("back to back, one gradient leaves nothing to overlap") {
 
 TEST_CASE("back to back, forward of early layers hides the synchronisation of late ones") {
   // Forward and backward take 1 us for each of two gradients. g0, ready first, is compressed: its
-  // synchronisation E s A E s D, with s = 5.32 us, starts after 1 us of backward and takes 22.64
-  // us. g1 is raw and arrives earlier. With a barrier an iteration takes 2 + 1 + 22.64 us. Back to
-  // back, g0's synchronisation overlaps with g1's forward, and the period is g0's: synchronisation,
-  // forward and backward.
+  // synchronisation (encode 3, message 5.32, decode-and-add 4, encode 3, message 5.32, decode 2)
+  // starts after 1 us of backward and takes 22.64 us. g1 is raw and arrives earlier. With a barrier
+  // an iteration takes 2 + 1 + 22.64 us. Back to back, g0's synchronisation overlaps with g1's
+  // forward, and the period is g0's: synchronisation, forward and backward.
   models::Model model = test_model({320, 32});
   model.forward_s = 2e-6;
   model.gradients[0].ready_s = 1e-6;

@@ -72,7 +72,8 @@ inline casync::TaskGraph test_graph(const models::Model& model, const std::strin
                                     model.gradients.size(), {algorithm, partitions})});
 }
 
-/// Scenario of such a plan with the tests' costs. `codec` is the name of byte_codec() in it.
+/// Scenario of a plan with the same decision for every gradient, with the tests' costs. `codec` is
+/// the name of byte_codec() in it.
 inline Scenario test_scenario(models::Model model, const std::string& topology, std::uint32_t nodes,
                               std::int8_t algorithm, std::int32_t partitions,
                               const std::string& codec = "byte") {

@@ -128,7 +128,7 @@ TEST_CASE("intervals of one factor are those of a lognormal") {
 }
 
 TEST_CASE("the host's and the links' factors are independent, all kernels' the same") {
-  // Small independent deviations of host and links add up in squares.
+  // Small independent deviations of host and links add up as the root of the sum of their squares.
   const costs::Spread small = {.host = 0.02, .links = 0.01};
   const Interval both = interval({.time_s = 2, .host_s = 1, .links_s = 1}, small);
   CHECK(both.p90_s - 2 == Approx(kNormalP90 * std::hypot(0.02, 0.01)).epsilon(0.05));

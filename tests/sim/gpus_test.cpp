@@ -28,7 +28,8 @@ Scenario with_gpus(Scenario scenario, std::uint32_t gpus) {
 }
 
 TEST_CASE("a hierarchical ring takes what the closed form says") {
-  // With K = N: 2(G-1)·α_i + 2(G-1)/G·S/B_i + 2(N-1)·α_e + 2(N-1)/N·S/B_nic.
+  // With K = N, T is 2(G-1)·α_i + 2(G-1)/G·S/B_i among a node's GPUs (reduction and broadcast), and
+  // 2(N-1)·α_e + 2(N-1)/N·S/B_nic for the ring between nodes.
   for (const std::int64_t gpus : {1, 2, 4, 8}) {
     for (const std::int64_t nodes : {1, 2, 3, 4, 8}) {
       for (const Network network : {Network::kPort, Network::kFair}) {
@@ -152,7 +153,8 @@ TEST_CASE("every gradient is reduced before it is synchronised, and broadcast wh
 }
 
 TEST_CASE("back to back, forward waits for the broadcast") {
-  // One node of 2 GPUs, S = 128 kB: a reduction or broadcast takes l = 1 + 16 us. T = F + R + 2·l.
+  // One node of 2 GPUs, S = 128 kB: a reduction or broadcast takes 1 + 16 us. An iteration takes
+  // forward (10 us), backward (20 us), a reduction and a broadcast.
   models::Model model = test_model({32000});
   model.forward_s = 10e-6;
   model.gradients[0].ready_s = 20e-6;

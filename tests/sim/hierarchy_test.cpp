@@ -240,7 +240,8 @@ TEST_CASE("what a faster host link or core would bring is told") {
     }
     return by_name;
   };
-  // Within one host T = 6·(o_h + s/B_h), whose second term loses 1/11.
+  // Within one host, T = 6·(o_h + s/B_h). A host link with 10 % more bandwidth saves 1/11 of the
+  // second term; 10 % less overhead saves 1/10 of the first.
   const auto within = changes(raw("ring", hosts_of(4, 4)));
   CHECK(within.at("host_link") == Approx(-6 * kSlicePs / 4 / 11.0).epsilon(1e-6));
   CHECK(within.at("bandwidth") == 0);
@@ -279,8 +280,8 @@ TEST_CASE("keys of the hierarchy that change nothing are named") {
   CHECK(warn("rack: {hosts: 2, oversubscription: 4, latency: 5us}").empty());
   CHECK_THAT(warn("rack: {hosts: 4, oversubscription: 4}"),
              Contains("rack.oversubscription has no effect: no message goes from one rack"));
-  // There is no warning about keys whose alternative cannot be simulated: nodes on one host without
-  // a host link, and links that nodes share with network port.
+  // A key gets no warning if the changed cluster with which it is compared cannot be simulated:
+  // nodes on one host without a host link, or links that nodes share with network port.
   CHECK(warn("nodes_per_host: 1\nrack: {hosts: 1, oversubscription: 4}").empty());
   CHECK_THAT(warn("rack: {hosts: 4, oversubscription: 4}", Network::kPort),
              Contains("rack.oversubscription has no effect") && !Contains("rack.hosts"));

@@ -160,8 +160,8 @@ class RandomScenario {
     after_some(builder, gathered);
   }
 
-  /// Adds a task of a kind before Recv in Kind, after up to three earlier tasks. A Send is followed
-  /// by its Recv. Some encodes, decodes and merges are members of a batch.
+  /// Adds a task of a random kind, one of those before kRecv in the enum. It waits for up to three
+  /// earlier tasks. A Send gets its Recv. Some encodes, decodes and merges are members of a batch.
   void add_task(casync::GraphBuilder& builder) {
     using casync::Kind;
     const auto kind = static_cast<Kind>(below(static_cast<std::uint32_t>(Kind::kRecv)));

@@ -251,8 +251,8 @@ class Reference {
     return casync::from_seconds(static_cast<double>(waits) * cluster_.link.latency_s).count();
   }
 
-  /// Starts the next collective on a node's network. They take turns there, first come, first
-  /// served; the latency, at a collective's end, does not occupy the network.
+  /// Starts the next collective on a node's network, which serves collectives one at a time, in
+  /// order of ready time. The latency at a collective's end does not occupy the network.
   void start_in_group(std::uint32_t node) {
     const auto of_node = [&](const Task& task) {
       return casync::is_of_group(task) && task.node == node;
@@ -281,8 +281,8 @@ class Reference {
     return costs_.codec_time(shard, graph_.divisor).count();
   }
 
-  /// Library's time for the bytes, and in half precision an encode and a decode of bytes / 2
-  /// elements.
+  /// Work of an all-reduce: the library's time for its bytes, plus, if it casts to half precision,
+  /// an encode and a decode of bytes / 2 elements.
   std::int64_t library_work(const Task& reduce) const {
     const Task sum{.amount = reduce.amount, .kind = Kind::kAllReduce};
     std::int64_t work = costs_.all_reduce_time(sum, graph_.nodes, ring()).count();

@@ -65,8 +65,8 @@ std::map<std::string, double> gains_of(const Scenario& scenario, std::string& bo
 }
 
 TEST_CASE("what bounds a job is what saves most if it is twice as fast") {
-  // The first test's chain without latency: F, 2·(5 + 33) = 76 us of network, 3 + 4 + 3 + 2 of
-  // codecs.
+  // The first test's chain without latency: forward, 2·(5 + 33) = 76 us of network, and 3 + 4 + 3 +
+  // 2 us of codecs.
   std::string bound;
   models::Model model = test_model({32 * 1000 + 1000});
   Scenario pair = test_scenario(model, "ps", 2, 0, 1);
@@ -96,8 +96,8 @@ TEST_CASE("what bounds a job is what saves most if it is twice as fast") {
     CHECK(bound == "codecs and merges");
   }
   SECTION("no one thing, where two hide each other") {
-    // The first raw gradient takes as long on the network as the second in backward, so one of
-    // these alone need not be faster. Then the exchange of the second takes 2·(5 + 0.128) us.
+    // The first raw gradient takes as long on the network as the second in backward, so it gains
+    // nothing to speed up only one of the two. The second's exchange then takes 2·(5 + 0.128) us.
     Scenario hidden = test_scenario(test_model({250'000, 32}), "ps", 2, kRaw, 1);
     hidden.model.gradients[1].ready_s = 2010e-6;  // 2·(5 + 1000) us
     const auto shares = gains_of(hidden, bound);

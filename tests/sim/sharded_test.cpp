@@ -73,8 +73,8 @@ TEST_CASE("uniform layers in shards take the times of the closed forms") {
       // The first gather and the last reduction are exposed.
       CHECK(time(fast, "") == g + passes + g);
       CHECK(time(fast, ", reshard=false") == g + passes + g);
-      // Each layer but backward's first also waits for its own gather. With prefetch=none, that
-      // gather also comes after the reduction on the communicator.
+      // In backward, each layer also waits for its own gather. With prefetch=none, the gather of
+      // each but the first follows the reduction of the layer before it on the communicator.
       CHECK(time(fast, ", prefetch=post") == g + passes + (fast.layers) * g + g);
       CHECK(time(fast, ", prefetch=none") == g + passes + g + 2 * (fast.layers - 1) * g + g);
 
@@ -83,7 +83,8 @@ TEST_CASE("uniform layers in shards take the times of the closed forms") {
       const std::int64_t s = slow.collective();
       REQUIRE(s > 2 * slow.backward_us * kUs);
       CHECK(time(slow, "") == 3 * slow.layers * s);
-      // Without a second gather: gathers, the last layer's forward and backward, reductions.
+      // Without a second gather, a step is all gathers, the last layer's forward and backward, and
+      // all reductions.
       CHECK(time(slow, ", reshard=false") ==
             2 * slow.layers * s + (slow.forward_us + slow.backward_us) * kUs);
     }
@@ -235,7 +236,7 @@ TEST_CASE("sharded schedules send what the published formulas say") {
   const Scenario hsdp = on_hosts(job.scenario("hsdp(shard=8)"), 8);
   CHECK(sent(hsdp) == 3 * (all / gpus) * (gpus - 1) + 2 * (all / gpus / hosts) * (hosts - 1));
   CHECK(sent_between_hosts(hsdp, 8) == 2 * (all / hosts) * (hosts - 1));
-  // Parameters that stay whole in a host are gathered there.
+  // If a host's GPUs keep all shards after forward, backward gathers them within the host.
   const Scenario kept = on_hosts(job.scenario("fsdp(reshard=8)"), 8);
   CHECK(sent(kept) == 2 * (all / world) * (world - 1) + (all / gpus) * (gpus - 1));
   CHECK(sent_between_hosts(kept, 8) == 2 * (all / world) * (world - 1));

@@ -114,7 +114,8 @@ class AllNodes {
     mean_ = ready_;
   }
 
-  /// Adds a ring through 8 nodes, from their tasks in ready_ on; then ready_ has its ends.
+  /// Adds a ring all-reduce over 8 nodes. It starts after their tasks in ready_, which it replaces
+  /// there by Joins that mark the ring's end on each node.
   void all_reduce(std::int64_t elements, const Place& place) {
     const TaskGraph ring = test_graph(test_model({elements}), "ring", 8, kRaw, 8);
     std::vector<TaskId> ids(ring.tasks(), kNoIndex);
@@ -143,7 +144,7 @@ class AllNodes {
     task.peer_offset = (to + builder_.nodes() - from) % builder_.nodes();
   }
 
-  /// Adds a ring in which each node's share goes around the site.
+  /// Adds an all-gather within a site: in a ring, each node's share passes all its nodes.
   void all_gather(std::uint32_t site) {
     std::array<TaskId, kEach> last{};
     for (std::uint32_t i = 0; i < kEach; ++i) last[i] = ready_[site * kEach + i];

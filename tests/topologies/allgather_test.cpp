@@ -24,7 +24,8 @@ using Catch::Contains;
 
 namespace {
 
-/// Message: 2 us + bytes / (1 GB/s), and latency 5 us. Element: encode 3, decode 2, add 1 ps.
+/// Costs: a message takes 2 us + bytes / (1 GB/s) on the port and 5 us of latency. An element takes
+/// 3 ps to encode, 2 ps to decode, and 1 ps to add.
 costs::Profile profile() {
   costs::Profile profile;
   profile.link = {
@@ -112,7 +113,7 @@ TEST_CASE("an all-gather of batched launches and bulk groups is run and verified
 
 TEST_CASE("several GPUs of a node sum their gradients before an all-gather, and share its result") {
   // A LocalReduce or LocalBroadcast of S = 25600 bytes over G = 4 GPUs takes 3 us + 3/4 * S/(10
-  // GB/s). Codecs work on a GPU's share, a quarter. Messages are as long as with one GPU.
+  // GB/s). A codec works on a GPU's quarter of the elements. Messages are as long as with one GPU.
   const std::int64_t elements = 6400, local = 3'000'000 + 3 * 25600 * 100 / 4;
   casync::Plan plan = plan_of(3, 1);
   plan.gpus_per_node = 4;
@@ -181,7 +182,8 @@ TEST_CASE("at 1 % an all-gather is five times as fast as a ring in half precisio
   };
   const planner::Problem sparse = problem("allgather", "dgc(rho=0.01)");
   const double sparse_s = planned_s(sparse);
-  // Bytes per element: 7 messages * 8 bytes * 1 % = 0.56. A ring in fp16: 2 * 7/8 * 2 = 3.5.
+  // A node sends 7 messages * 8 bytes * 1 % = 0.56 bytes per element, and in a ring in fp16 2 * 7/8
+  // * 2 = 3.5.
   CHECK(sparse_s < planned_s(problem("ring", "fp16")) / 5);
   const planner::Problem best = problem("best", "dgc(rho=0.01)");
   CHECK(planned_s(best) <= sparse_s);
@@ -207,8 +209,8 @@ TEST_CASE("a plan goes dense from the density on at which both ways take as long
   planner::TimedPlan plan = {.plan = plan_of(8, 8)};
   plan.plan.algorithms[0].name = "dgc(rho=0.01)";
   plan.plan.decisions = {{0, 8}};
-  // Both ways send equally many bytes if 7 * 8 rho n = 2 * 7/8 * 4 n (2 * 7/8 * 2 n in fp16), so
-  // rho = 1/8 (1/16). Times also include the overhead per message.
+  // The sparse all-gather sends as many bytes as a dense ring if 7 * 8 rho n = 2 * 7/8 * 4 n, so
+  // rho = 1/8; as a ring in fp16 if rho = 1/16. Times also include the overhead per message.
   const auto dense_of = [&] {
     const auto found = planner::break_even_density(problem, plan);
     REQUIRE(found.has_value());
@@ -224,7 +226,8 @@ TEST_CASE("a plan goes dense from the density on at which both ways take as long
   REQUIRE(half.has_value());
   CHECK(half->algorithm == "fp16");
   CHECK(half->above == Approx(1.0 / 16).epsilon(0.02));
-  // A packed entry has 3.07 bytes at 1 %, and fewer if entries are denser: indices are shorter.
+  // A packed entry has 3.07 bytes at a density of 1 %, and fewer at a higher one, as indices are
+  // shorter.
   plan.plan.algorithms[0].name = "dgc(rho=0.01,packing=2)";
   const auto packed = dense_of();
   REQUIRE(packed.has_value());

@@ -1,4 +1,5 @@
-// Tests of the two halves of a mean, reduce-scatter and gather, which are rows of the same table.
+// Tests of the two halves of a mean, reduce-scatter and gather, which are rows of the table of
+// topologies.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -16,7 +17,7 @@ namespace {
 constexpr std::uint32_t kNodes = 5;
 constexpr std::int64_t kElements = 32 * kNodes * 7;
 
-/// Number of tasks that a row adds for a unit with K = N, by kind, node and peer offset.
+/// Number of tasks that topology `row` adds for a unit with K = N, by kind, node and peer offset.
 std::map<std::string, int> tasks_of(const Topology& row, const Algorithm* algorithm,
                                     std::uint32_t within = 1) {
   GraphBuilder builder(kNodes);

@@ -34,8 +34,8 @@ struct Sent {
 };
 
 /// A job with three gradients, of 1000 x 40, 64 and 300 elements. On the GPU, forward takes 10 ms,
-/// each gradient 10 ms, and its all-reduce 8 ms, of which only the last is exposed. The optimizer
-/// follows, and a pause until the next step.
+/// each gradient 10 ms, and each all-reduce 8 ms; only the last all-reduce is exposed. The
+/// optimizer follows, and a pause until the next step.
 struct Job {
   int windows = 4, micro_steps = 1;  ///< micro-steps per step
   bool window_per_micro_step = false, steps_in_next_window = false;

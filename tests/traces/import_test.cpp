@@ -358,7 +358,7 @@ TEST_CASE("without a GPU gradients are ready when AccumulateGrad ends") {
                                   {"Input type", json::array({"c10::Half"})}})};
   const ImportedModel imported = model_of_text(text_of(events));
   REQUIRE(imported.model.gradients.size() == 1);
-  CHECK(imported.model.gradients[0].ready_s * 1e6 == Approx(25));  // from 20 to 45
+  CHECK(imported.model.gradients[0].ready_s * 1e6 == Approx(25));  // backward runs from 20 to 45
   CHECK(imported.model.forward_s * 1e6 == Approx(20));
   CHECK(imported.model.gradients[0].dtype == models::Dtype::kFloat16);
   CHECK_FALSE(imported.traced);

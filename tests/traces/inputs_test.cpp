@@ -188,7 +188,7 @@ TEST_CASE("gradients that torch.autograd.grad() returns are not accumulated") {
                       Contains("torch.autograd.grad() returns the 4 gradients of ProfilerStep#") &&
                           Contains("backward()") && !Contains("record_shapes"));
   }
-  // If operators of AccumulateGrad are not recorded, evaluations that launch kernels accumulate.
+  // If operators of AccumulateGrad are not recorded, evaluations that launch kernels count as them.
   const Read bare = read({.is_asked_for = false, .has_operators = false, .bucket = {kParameters}});
   CHECK(bare.trace.steps.back().gradients.size() == 4);
   CHECK(models::total_elements(bare.model()) == kParameters);

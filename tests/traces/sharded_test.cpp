@@ -550,8 +550,8 @@ TEST_CASE("ZeRO-3's layers are what it gathers, ready with the bucket that ends 
   calls.reduce(500, 400);
   const Read one = read_text(calls.text());
   CHECK(one.sharding().schedule == "fsdp(reshard=true)");
-  // Calls take 2 us each and are not computation. The gather precedes the first reduction, at 300,
-  // and both precede the second, at 500.
+  // Backward begins at 100. Calls take 2 us each and are not computation: one gather comes before
+  // the reduction at 300 (200 - 2 us), and both before the reduction at 500 (400 - 4 us).
   CHECK(layers_of(one) ==
         "layer0 400 1+1 ready 0; layer1 400 1+1 ready 0; layer2 400 1+1 ready 0; ");
   CHECK(one.model().gradients[0].ready_s == Approx(198e-6));

@@ -291,7 +291,7 @@ TEST_CASE("steps that are empty or cut off are left out, at either end") {
   const Read got = read({}, {step("ProfilerStep#99", 9e6), step("ProfilerStep#90", 1e5)});
   check_times(got.imported.model);
   CHECK_THAT(got.said, Contains("ProfilerStep#90 and 1 more are left out"));
-  // The last step has no last gradient.
+  // Cut the trace off before the last gradient of the last step.
   json events = Writer({}).events();
   double last_us = 0;
   for (const json& event : events) {

@@ -200,7 +200,8 @@ TEST_CASE("a message to a rank that has not begun waits for it") {
 }
 
 TEST_CASE("messages to posted receives do not wait for the receiver to begin") {
-  // Rank 0 sends all messages of iteration 1 before rank 1 begins it and is told of them all.
+  // Rank 0 sends all messages of iteration 1 before rank 1 begins it. Rank 1 is told of the
+  // messages in begin(), and not before.
   const std::string transport = GENERATE(as<std::string>(), "memory", "tcp");
   CAPTURE(transport);
   std::atomic<bool> told_early = false, told_in_begin = false;

@@ -242,7 +242,7 @@ TEST_CASE("a rank that fails before all have heard from it tells those, too, who
 
 TEST_CASE("a rank that falls silent is named on every other") {
   const auto strike = [silent = false, messages = 0](Put& put) mutable {
-    // Rank 1 stops in the middle of its third iteration, between a segment and its record.
+    // Rank 1 falls silent in iteration 1, between segment and record (4 records per iteration).
     if (is_message(put) && ++messages == 5) silent = true;
     if (silent) put.copies = 0;
   };
@@ -362,7 +362,7 @@ TEST_CASE("an exchange that is given up in an iteration ends the job for all", "
 
 TEST_CASE("a rank that posted receives, and leaves, is named by who goes on, and gets nothing more",
           "[slow]") {
-  // Rank 1 leaves before rank 0 begins, after rank 0 has sent a message, or at about the same time.
+  // Rank 1 leaves before rank 0 begins, after rank 0 has sent a message, or waits for neither.
   const std::string transport = any_transport();
   const std::string leaves = GENERATE(as<std::string>(), "the exchange", "the job");
   const std::string when = GENERATE(as<std::string>(), "before", "meanwhile", "after");

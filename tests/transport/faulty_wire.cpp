@@ -43,7 +43,7 @@ struct FaultyWire::Parcel {
   std::size_t offset = 0, window_offset = 0;
   int copies = 1;
   std::chrono::nanoseconds delay{};
-  int completes = 1;  ///< number of the rank's puts that it completes
+  int completes = 1;  ///< puts of the rank that are done when it has left; 0: a copy follows
 };
 
 /// Queue of puts on their way to one peer, and the thread that delivers them.
@@ -231,7 +231,7 @@ void corrupt(Put& put, Injury& injury) {
   flip(put.bytes[bit / 8], static_cast<unsigned>(bit % 8));
 }
 
-/// Byte whose highest bit is the sign of an fp32 value, if such values are sent.
+/// Byte of the content, chosen by `draw`: the one with the sign bit, if the content is fp32 values.
 std::byte& highest_of_four(std::span<std::byte> content, std::uint64_t draw) {
   return content[std::min(draw % content.size() / 4 * 4 + 3, content.size() - 1)];
 }

@@ -54,7 +54,7 @@ class FaultyWire : public Wire {
  private:
   class FaultyWriter;
   class Relay;
-  /// A piece of memory and its window: the writer of the wire below, and the copy that it reads.
+  /// Counterpart of one of the rank's writers: a writer of the wire below, with memory of its own.
   struct Way;
   struct Parcel;
   /// Actual stream of records to one peer. After a record has been doubled, later ones have other

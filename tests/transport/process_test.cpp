@@ -16,8 +16,8 @@ TEST_CASE("a process that is killed or stopped is named by all others, which exi
     double timeout_s;
     std::string why;
   };
-  // A killed rank is noticed at once, whatever the timeout. A stopped one is noticed by its
-  // silence, for half of the timeout.
+  // A killed rank is noticed at once, whatever the timeout. A stopped one is noticed after
+  // silence_s, which transport_rank sets to half of the timeout.
   const Case each = GENERATE(Case{SIGKILL, kGenerous, "rank 2 closed the connection"},
                              Case{SIGSTOP, kShort, "rank 2 was silent for 1 s"});
   const std::vector<std::string> bytes =

@@ -16,8 +16,8 @@ namespace hipress::transport::test {
 /// machine: a test that waits for it has failed. Tests that wait for a timeout to pass use kShort.
 inline constexpr double kGenerous = 120;
 inline constexpr double kShort = 2;
-/// Seconds beyond its timeout after which a rank counts as late. It needs milliseconds, but
-/// machines may be busy.
+/// Seconds beyond its timeout after which a rank counts as late. Milliseconds suffice on an idle
+/// machine.
 inline constexpr double kMargin = 30;
 
 /// Name of a rendezvous that no other test uses.

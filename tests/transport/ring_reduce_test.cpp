@@ -14,7 +14,6 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-/// Returns both ends of a new connection.
 std::array<Socket, 2> connection() {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -52,8 +51,8 @@ void append(std::vector<std::byte>& bytes, const std::vector<Number>& numbers) {
   bytes.insert(bytes.end(), added.begin(), added.end());
 }
 
-/// Requires the stream of rank 0 for n numbers: their length (8 bytes), half of its own numbers,
-/// and half of the sums. 2-byte numbers thus take half of the bytes of 4-byte numbers.
+/// Requires the stream of rank 0 for 2 · kHalf numbers: their length (8 bytes), half of its own
+/// numbers, and half of the sums. 2-byte numbers take half of the bytes of 4-byte numbers.
 template <class Number>
 void require_stream(const Addition& addition) {
   constexpr std::size_t kHalf = 500;

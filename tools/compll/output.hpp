@@ -23,7 +23,6 @@ void check(const Options& options);
 /// Checks that the program fits the options. Throws std::invalid_argument.
 void check(const Options& options, const Program& program);
 
-/// Writes the requested outputs.
 void write_all(const Options& options, const Compiled& compiled);
 
 /// Prints the program's notes, description and use on stderr. Prints nothing with `quiet`.

@@ -15,7 +15,6 @@ namespace hipress::tools {
 /// field's variable must outlive the app; the field itself need not.
 CLI::Option& bind(CLI::App& app, const requests::Field& field, std::string name = {});
 
-/// Adds the options of all fields.
 void bind(CLI::App& app, const requests::Fields& fields);
 
 /// Adds the flag --json.

@@ -85,7 +85,7 @@ void print_classes(std::ostream& out, const std::vector<SizeClass>& classes) {
   }
 }
 
-/// Explains why a worth can be negative.
+/// Explains why a decision's worth, the time that it saves, can be negative.
 void print_why_negative(std::ostream& out, bool estimated) {
   fmt::print(
       out,

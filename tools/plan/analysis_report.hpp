@@ -10,7 +10,6 @@
 /// Reports of hipress-plan about passes and about analyses of plans.
 namespace hipress::planner {
 
-/// Prints the names and purposes of all passes.
 void print_passes(std::ostream& out);
 
 /// Prints the results of passes, robust choice, explanation and comparison as text. Omits those

@@ -44,7 +44,6 @@ struct Options {
   }
 };
 
-/// Adds the options to the command line.
 void declare_options(CLI::App& app, Options& options);
 
 }  // namespace hipress::planner

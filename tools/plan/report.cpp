@@ -89,7 +89,8 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
                seconds ? with_interval(*seconds, response, comparison.spread) : "not simulated",
                io::as_command_line(what));
   };
-  // If hosts have several GPUs, N counts either GPUs or hosts.
+  // If the nodes of a plan are hosts and those of the problem GPUs, or vice versa, names their
+  // number.
   const auto said = [&](std::string_view what, const casync::Plan& plan) {
     const bool other_level = !plan.decisions.empty() && plan.nodes != problem.nodes;
     return other_level ? fmt::format("{}; N = {}", what, plan.nodes) : std::string(what);

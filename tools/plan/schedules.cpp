@@ -89,7 +89,7 @@ std::string about_activations(const Problem& problem) {
   return "beside " + io::format_amount(problem.activation_bytes, 3) + " of activations";
 }
 
-/// Prints the frameworks' baselines in the same columns.
+/// Prints the frameworks' baselines in the columns of print_row().
 void print_baselines(std::ostream& out, const Planned& planned) {
   const costs::Spread spread = costs::spread_of(planned.prepared->profile);
   const Problem& problem = *planned.advice.problem;

@@ -66,7 +66,7 @@ def format_row(result: Result, gloo_s: float) -> str:
 
 @dataclasses.dataclass
 class BroadcastBench(TorchBench):
-    """Bench whose links are those of the default transport, for this project's broadcasts."""
+    """Bench whose links are profiled over the tools' default transport, which this project's broadcasts use."""
 
     size: int = 64_000_000
 

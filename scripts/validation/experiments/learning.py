@@ -57,7 +57,7 @@ def only_algorithms(pilot: pathlib.Path) -> pathlib.Path:
 
 
 def predicted(job: learning.Job, options: argparse.Namespace, plan: str, pilot: pathlib.Path) -> dict | None:
-    """Planner's `learning` of a plan file; None if an algorithm never reaches DDP's loss."""
+    """Member `learning` of hipress-plan's JSON for a plan file; None if an algorithm never reaches DDP's loss."""
     return options.bench.ordinary.run_json(
         job.ranks, "hipress-plan", "--input", model_file(job, options.output, options.bench.python), "--plan", plan, "--pilot", pilot,
         "--bandwidth", "1Gbps", "--profile", "a100-10g", "--explain").get("learning")

@@ -61,7 +61,7 @@ class Result(Replayed):
 
 @dataclasses.dataclass
 class LowRankBench(TorchBench):
-    """Bench whose links are those of the default transport, for this project's plans."""
+    """Bench whose links are profiled over the tools' default transport, which this project's plans use."""
 
     rank: int = 4
 

@@ -69,8 +69,8 @@ def group_of(parameter: str) -> str:
 
 
 def layers_of(captured: str) -> list[Layer]:
-    """Layers of a captured text model, in the order of forward. The time of forward is divided in proportion to that of
-    backward."""
+    """Layers of a captured text model, in the order of forward. The time of forward and optimizer is divided in
+    proportion to that of backward."""
     found = re.findall(r"^- \{name: (\S+), elements: (\d+), ready: ([\d.]+)us", captured, re.MULTILINE)
     forward_s = sum(float(us) for us in re.findall(r"^(?:forward|optimizer): ([\d.]+)us", captured, re.MULTILINE)) / 1e6
     elements, backward, reached = {}, {}, 0.0

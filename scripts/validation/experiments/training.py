@@ -6,7 +6,7 @@ and a rate. For each cell, hipress-plan plans for the captured model and the pro
 random gradients, at the ready times of a capture that had the machine to itself. Real ranks compute (--compute real), and slow each
 other, because they share the machine's cores: the capture has their use of cores, and the prediction shares the cores among them.
 Real ranks train in all ways in one run, in turns of a block of steps, so that changes of the machine's speed affect all ways alike.
-A cell with such a change is marked. The final losses of the ways are compared. Captures know nothing of the network. Needs a
+A cell with such a change is marked. The final losses of the ways are compared. Captures are made without the network. Needs a
 python3 with torch.
 """
 
@@ -72,7 +72,7 @@ HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ou
 
 
 def paced_names(text: str) -> str:
-    """Captured model whose gradients have the names of a paced rank's, by their place in forward."""
+    """Renames the gradients of a captured model to `weights.N`, as a paced rank names them. N is the place in forward."""
     count = len(re.findall(r"^- \{name: ", text, re.MULTILINE))
     numbers = iter(range(count - 1, -1, -1))
     return re.sub(r"^- \{name: .*?, elements:", lambda _: f"- {{name: weights.{next(numbers)}, elements:", text, flags=re.MULTILINE)
@@ -162,7 +162,7 @@ class Measured:
 
 @dataclasses.dataclass
 class TrainingBench(TorchBench):
-    """Bench whose links are those of the default transport, for jobs with a plan."""
+    """Bench whose links are profiled over the tools' default transport, which jobs with a plan use."""
 
     algorithms: str = ALGORITHMS  #: algorithms whose kernels are profiled, and which plans may use
     steps: int | None = None  #: steps of real ranks; None: STEPS
@@ -172,7 +172,7 @@ class TrainingBench(TorchBench):
         return self.capture(self.output / f"captured_{model}_{compute}.yaml", ["--model", model], steps, *SMALL_BUCKETS)
 
     def profile(self, case: Case) -> pathlib.Path:
-        """Profiles this network's links and the machine's kernels. Returns the path."""
+        """Path of the profile of this network's links and the machine's kernels, which profile_network() makes."""
         return self.profile_path(f"{case.rate}_{case.nnodes}_kernels")
 
     def profile_network(self, network: Network, case: Case) -> None:

@@ -35,7 +35,7 @@ namespace hipress::kernels::emulation {
 /// Calls a kernel with arguments in the form that cudaLaunchKernel takes.
 using Invoke = void (*)(const void* kernel, void** arguments);
 
-/// By kernel handle: function that calls the kernel, whose type the handle does not have.
+/// Function that calls the kernel, by kernel handle: a handle does not tell the kernel's type.
 inline std::map<const void*, Invoke>& kernels_by_handle() {
   static std::map<const void*, Invoke> kernels;
   return kernels;

@@ -163,7 +163,6 @@ TEST_CASE("emulated kernels give the host's bits for special inputs", "[slow]") 
 
 // ---- half-computed residuals ----
 
-/// A slice's state on the host.
 struct HostState {
   explicit HostState(std::int64_t elements) : data(gaussian(elements, 8)) {}
   State state() { return {data.data(), static_cast<std::int64_t>(data.size()), &deferred}; }
@@ -171,7 +170,6 @@ struct HostState {
   Deferred deferred;
 };
 
-/// The same state on the device.
 struct DeviceState {
   explicit DeviceState(const HostState& host)
       : data(host.data), deferred(std::vector<Deferred>{host.deferred}) {}
@@ -227,7 +225,7 @@ void require_same_settled(const Pair& codecs, const DeviceState& on_gpu, HostSta
 }
 
 TEST_CASE("emulated kernels leave residuals half done as the host does", "[slow]") {
-  // terngrad has no residual, and spread none that may be half computed: both ignore `deferred`.
+  // terngrad has no residual, and spread's cannot be half computed: both ignore `deferred`.
   for (const char* algorithm : {"onebit", "tbq", "terngrad", "spread"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {

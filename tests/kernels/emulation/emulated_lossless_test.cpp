@@ -89,7 +89,7 @@ TEST_CASE("emulated lossless chunks have the forms that the host gives them") {
 }
 
 TEST_CASE("emulated lossless codes are cut off where the host's are") {
-  // Counts that are Fibonacci numbers give the longest Huffman codes: 21 bits with 22 symbols.
+  // Fibonacci numbers as counts give the longest Huffman codes: 21 bits for 22 symbols, cut to 11.
   std::vector<float> values;
   for (int exponent = 0, a = 1, b = 1; exponent < 22; ++exponent, std::swap(a += b, b)) {
     values.insert(values.end(), static_cast<std::size_t>(a), std::ldexp(1.3f, exponent - 12));

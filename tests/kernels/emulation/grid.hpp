@@ -178,7 +178,7 @@ class Grid {
     self.source = source;
   }
 
-  /// True if all lanes that `self` waits for wait for each other; present_ then holds them.
+  /// True if all lanes of `self.mask` wait at the same place; present_ then holds them.
   bool all_in_warp(const Thread& self) {
     const unsigned first = self.number - self.lane();
     present_.assign(kWarpSize, nullptr);

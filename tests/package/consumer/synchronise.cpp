@@ -46,7 +46,7 @@ std::vector<runtime::Gradient> make_gradients() {
   return gradients;
 }
 
-/// Plan with every algorithm, with and without states and draws, and with one to four partitions.
+/// Plan with five algorithms, with and without states and draws, and with one to four partitions.
 /// Small gradients are grouped.
 std::shared_ptr<const runtime::Compiled> make_plan(const std::string& topology) {
   plans::ResolvedPlan plan;
@@ -135,8 +135,8 @@ class Submitter {
     runtime::Work work;
   };
 
-  /// Chooses a gradient that need not be waited for. Waiting for one while another is done could
-  /// deadlock: the other rank may wait for this rank to submit the latter again.
+  /// Chooses a gradient whose last work is done. Waiting for one particular gradient could
+  /// deadlock: the other ranks may wait for this rank to submit a different one.
   std::size_t choose() {
     std::vector<std::size_t> free;
     while (free.empty()) {
