@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::string_view kForms = "name,elements,y|n,K[,algorithm] or name,y|n,K";
 
-/// Parses `name,elements,y|n,K[,algorithm]` or the older `name,y|n,K`. The row views `line`.
+/// Parses `name,elements,y|n,K[,algorithm]` or the older `name,y|n,K`. The row has a view of
+/// `line`.
 PlanRow parse_line(std::string_view line, const std::string& default_algorithm) {
   const std::vector<std::string_view> fields = io::split_fields(line);
   if (fields.size() < 3)
@@ -45,7 +46,7 @@ PlanRow parse_line(std::string_view line, const std::string& default_algorithm) 
       throw io::InputError(label +
                            "is not compressed (n) and takes no algorithm; drop it or write y");
     }
-    // Commas may also separate the parameters of an algorithm.
+    // Takes the rest of the line, since commas may also separate an algorithm's parameters.
     row.algorithm = line.substr(static_cast<std::size_t>(fields[4].data() - line.data()));
     row.algorithm.erase(row.algorithm.find_last_not_of(" \t") + 1);
     if (row.algorithm.empty())

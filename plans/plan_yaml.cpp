@@ -91,7 +91,7 @@ void require_dtype(const io::YamlNode& item, const models::Model& model, const s
   }
 }
 
-/// Throws if the predicted time or the lower bound is not a duration. They have no other use.
+/// Throws if the predicted time or the lower bound is not a duration. Neither is used otherwise.
 void require_times(const io::YamlNode& root) {
   constexpr double kLongestRun_s = 53 * 24 * 3600.0;  // limit of the simulator
   for (const std::string_view key : {"predicted_iteration", "lower_bound"}) {
@@ -99,7 +99,7 @@ void require_times(const io::YamlNode& root) {
   }
 }
 
-/// Parses a gradient's entry; the row views `name`.
+/// Parses a gradient's entry. The row has a view of `name`.
 PlanRow parse_item(const io::YamlNode& item, const std::string& name) {
   const io::YamlNode named = item.named("gradient " + io::quote(name));
   PlanRow row;
@@ -189,7 +189,7 @@ std::vector<std::vector<std::uint32_t>> read_groups(const io::YamlNode& list,
   return groups;
 }
 
-/// Reads the schedule, before the keys that depend on what is synchronised together.
+/// Reads the schedule. Keys that are read later depend on the units that it synchronises.
 void read_schedule(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
   const auto schedule = root.find("schedule");
   if (!schedule) return;

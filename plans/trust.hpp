@@ -14,8 +14,8 @@ struct Trust {
 
 /// Checks a plan's algorithm, and returns its text. A program must be the same file, with links
 /// resolved, as one in Trust::named. The result then has the spelling of Trust::named, so that
-/// changing a link does not change the program that is compiled. Throws io::InputError with both
-/// remedies for other programs.
+/// changing a link does not change the program that is compiled. For other programs, throws
+/// io::InputError with the two remedies: to name the program, or to trust everything.
 std::string trusted_algorithm(const std::string& text, const Trust& trust);
 
 }  // namespace hipress::plans

@@ -83,7 +83,6 @@ bool alike(const costs::Cluster& cluster, const casync::Plan& plan) {
   return machines.nodes > 1 && difference_between_groups(machines).empty();
 }
 
-/// Speed-up over a baseline: ratio of iteration times.
 double speedup(const Outcome& outcome, const Outcome& baseline) {
   if (outcome.iteration.count() == 0) return 1;
   return static_cast<double>(baseline.iteration.count()) /
@@ -291,8 +290,8 @@ std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role
   return key;
 }
 
-/// Index of the graph of a point's role. Points with equal plans share a graph. They share two if
-/// nodes are alike only in some of the clusters.
+/// Index of the graph of a point's role. Points with equal plans share a graph. If nodes are alike
+/// in only some of the clusters, they share two: one folded, one whole.
 std::size_t Sweep::State::find_graph(const Point& point, Role role) {
   const std::vector<std::uint32_t> key = graph_key(point, role);
   const auto known = graph_of_point_.find(key);
@@ -440,8 +439,8 @@ std::vector<SweepRow> Sweep::State::run(unsigned jobs, const Progress& progress)
   return rows;
 }
 
-/// Concurrent simulations of a graph share it: the first accounts for the graph and itself, each
-/// further one only for itself.
+/// Concurrent simulations of a graph share it: the first needs memory for the graph and for itself,
+/// each further one only for itself.
 void Sweep::State::require_room(unsigned jobs, std::int64_t memory_bytes) const {
   jobs = std::max(jobs, 1u);
   std::vector<double> added;

@@ -64,7 +64,7 @@ std::optional<SearchResult> find_uncompressed(const PreparedRequest& prepared,
   return search_uncompressed(problem, limits);
 }
 
-/// Runs both searches, which are independent, in parallel if there are jobs for that.
+/// Runs find_plan() and find_uncompressed(), in parallel if `jobs` allows it.
 std::pair<SearchResult, std::optional<SearchResult>> find_both(const PreparedRequest& prepared,
                                                                const Problem& problem) {
   std::pair<SearchResult, std::optional<SearchResult>> found;
@@ -114,7 +114,7 @@ void search_other_levels(const PreparedRequest& prepared, const Problem& other, 
   }
   std::optional<double>& planned_s = advice.comparison.planned_s;
   if (planned_s) {
-    // Within the tolerance, the plan with the smaller loss is taken.
+    // If the times differ by no more than the tolerance, the plan with the smaller loss is taken.
     const Coarseness had = coarseness_of(prepared.problem, found.plan);
     const Coarseness has = coarseness_of(other, result.plan);
     const double slack = 1 + prepared.problem.tolerance;
@@ -187,7 +187,7 @@ void take_advised(const PreparedRequest& prepared, Advice& advice) {
   comparison.planned_s = raw->iteration_s;
 }
 
-/// Lower bound, in seconds, of all plans that the search could return with GPUs at one level.
+/// Lower bound, in seconds, for all plans that a search at this level of GPUs can return.
 double bound(const Problem& problem, std::optional<double> known_s) {
   constexpr std::size_t kBranchNodes = 30;  // tens of milliseconds for most models
   return lower_bound(problem.model, *problem.machines, make_choices(problem),
@@ -197,8 +197,8 @@ double bound(const Problem& problem, std::optional<double> known_s) {
       .seconds;
 }
 
-/// Lower bound of all plans that the search could have returned. Unset if unknown, with the reason
-/// in `diagnostic` if there is one. `of_search_s` is the search's own bound, 0 if it has none.
+/// Lower bound, in seconds, for all plans that the search could have returned. Unset if unknown;
+/// `diagnostic` may give the reason. `of_search_s` is the search's own bound, 0 if it has none.
 std::optional<double> find_bound(const PreparedRequest& prepared, double of_search_s,
                                  std::optional<double> known_s, std::string& diagnostic) {
   if (!prepared.search.simulates || !prepared.searches()) return std::nullopt;
@@ -296,7 +296,8 @@ void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> le
   if (!no_bound.empty()) advice.found.diagnostics.push_back(std::move(no_bound));
 }
 
-/// Judges the plan. Doubts about the verdict become part of its sentence.
+/// Judges the plan. The sentence also says if ready times are missing, or if the model was timed on
+/// other GPUs than the profile.
 void give_verdict(const PreparedRequest& prepared, Advice& advice) {
   advice.verdict = judge(*advice.problem, advice.found.plan, advice.comparison);
   weaken(models::missing_times(prepared.model), advice.verdict, advice.comparison);
@@ -340,7 +341,6 @@ bool goes_round_rings(const casync::Plan& plan) {
   return plan.topology == kRing || plan.raw_topology == kRing || plan.shards_by == kRing;
 }
 
-/// The problem at both levels of GPUs.
 struct Levels {
   std::shared_ptr<const Problem> own, other;
 };
@@ -353,7 +353,7 @@ Advice find_advice(const PreparedRequest& prepared) {
   if (!prepared.learning || !prepared.searches() || problem.algorithms.empty()) {
     return find_advice(prepared, problem, other);
   }
-  // Plans with coarser algorithms have shorter steps but need more: one search for each ratio.
+  // Coarser algorithms have shorter steps but need more, so there is a search for each of `lists`.
   const auto lists = prepared.learning->bounded(problem.algorithms);
   std::optional<Advice> best;
   double best_s = 0;
@@ -369,7 +369,7 @@ Advice find_advice(const PreparedRequest& prepared) {
     best = std::move(one);
     best_s = time_s;
   }
-  // Restart, so that intervals and passes get as much time as without a pilot.
+  // Restart the budget, so that intervals and passes get as much time as without a pilot.
   if (problem.machines->budget) problem.machines->budget->restart();
   return std::move(*best);
 }

@@ -93,9 +93,9 @@ struct Advice {
   SearchResult found;                ///< the plan, after passes and in one topology
   double search_s = 0;               ///< duration of the searches
   const Problem* problem = nullptr;  ///< problem of the plan, at its level of GPUs
-  /// With a pilot: the problems as searched, with the GPUs at the given level and at the other.
-  /// Their algorithms are the list of Learning::bounded() whose search gave the plan. Otherwise
-  /// null.
+  /// With a pilot: the searched problems, with the GPUs at the request's level and at the other
+  /// level. Their algorithms are the list of Learning::bounded() whose search gave the plan. Null
+  /// without a pilot.
   std::shared_ptr<const Problem> bounded = {}, bounded_other = {};
   /// The problem at the request's level of GPUs, as searched.
   const Problem& own(const PreparedRequest& prepared) const {
@@ -108,8 +108,8 @@ struct Advice {
   Analysis analysis;
 };
 
-/// Finds a plan, and compares it with the baselines. A faster baseline that the problem allows
-/// replaces it. If compression saves no more than the tolerance, the plan compresses nothing.
+/// Finds a plan, and compares it with the baselines. A faster one replaces it if may_be_plan()
+/// allows that. If compression saves no more than the tolerance, the plan compresses nothing.
 Advice find_advice(const PreparedRequest& prepared);
 
 /// Improves the plan by passes, runs the requested analyses, computes the lower bound, and judges

@@ -21,13 +21,13 @@ namespace {
 constexpr double kWidest = 64;      // the range is from 1/64 to 64 times the given value
 constexpr double kManyNodes = 512;  // upper end of the range for numbers of nodes
 constexpr double kWider = 4;        // factor by which a range without a turn grows
-// The range grows no further if a value's advice takes longer.
+// If the advice for a value takes longer, the range grows no further.
 constexpr double kSlow_s = 5;
-constexpr double kNear = 1.011;        // final ratio of two values in a bisection
-constexpr double kNearEnough = 1.045;  // final ratio of two values where a sure answer ends
+constexpr double kNear = 1.011;        // final ratio of two values in the bisection for a turn
+constexpr double kNearEnough = 1.045;  // the same in the bisection for the end of a sure answer
 // Largest factor from the request's value at which known plans are compared.
 constexpr double kKnownReach = 2;
-constexpr double kNearOfKnown = 1.1;  // final ratio of two values, for known plans
+constexpr double kNearOfKnown = 1.1;  // the same in both bisections, if known plans are compared
 
 std::string seconds_text(double value) { return fmt::format("{:.12g}s", value); }
 
@@ -114,7 +114,7 @@ Elsewhere elsewhere_of(const PreparedRequest& prepared, const Advice& advice, do
   return made;
 }
 
-/// Advice among known plans, with the costs of another request.
+/// Advice that takes its plan from `known`, with the costs of `prepared`.
 Advice advise_among(const Comparison& known, const PreparedRequest& prepared) {
   Advice advice;
   advice.problem = &prepared.problem;
@@ -144,8 +144,9 @@ double middle(const QuantityRow& quantity, double low, double high) {
   return quantity.whole ? std::round(between) : between;
 }
 
-/// Bisects the range from `low` to `high`. Returns the last value at which `side` is as at `low`,
-/// and the first at which it differs. Their ratio is at most `near`.
+/// Bisects the range from `low` to `high`. Returns two values between which side() changes, the
+/// lower one on the side of `low`. Ends if their ratio is at most `near`, or if the value between
+/// them cannot be compared.
 std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, double low,
                                  double high, double near,
                                  const std::function<bool(const Elsewhere&)>& side) {
@@ -249,7 +250,7 @@ class Look {
     const auto far = [&](double value) {
       return std::abs(margin(what_if_.at(quantity_, value), tolerance_));
     };
-    // Begin on the side where the answer is closer to turning.
+    // Begin at the end where the saving is closer to the tolerance.
     const bool below_first = far(found.front()) < far(found.back());
     for (const bool below : {below_first, !below_first}) {
       if (widened(found, below)) break;
@@ -283,7 +284,8 @@ class Look {
     return values;
   }
 
-  /// Adds values at one end, within QuantityRow::makes_sense. Returns true if the answer turned.
+  /// Adds values at one end, within QuantityRow::makes_sense, until compresses() changes, a value
+  /// cannot be compared, or a comparison is slow. Returns true if compresses() changed.
   bool widened(std::vector<double>& values, bool below) {
     const Span& sense = quantity_.makes_sense;
     const double factor = quantity_.whole ? 2 : kWider;
@@ -301,7 +303,8 @@ class Look {
     return false;
   }
 
-  /// True if a comparison was possible. Sets `slow` if it took long with a timed budget.
+  /// True if a comparison was possible. Sets `slow` if that took over kSlow_s, unless evaluations
+  /// are counted.
   bool comparable(double value, bool& slow) {
     const auto begin = std::chrono::steady_clock::now();
     if (!what_if_.at(quantity_, value).saving) return false;
@@ -324,7 +327,7 @@ class Look {
   bool slow_ = false;  ///< some values of the grid were left out
 };
 
-/// Two values between which the answer turns.
+/// Two values between which Look::compresses() changes.
 struct Bracket {
   double low = 0, high = 0;
   bool compress_below = false;
@@ -472,7 +475,7 @@ bool is_too_uncertain(const BreakEvenPoint& point) {
       point.curve, [](const Elsewhere& at) { return at.answer == Answer::kTooUncertain; });
 }
 
-/// Describes a range without a known turn: its answer, and the values at which that is sure.
+/// Describes a range without a known turn: its answer, and the values at which this answer is sure.
 std::string describe_range(const BreakEvenPoint& point, double tolerance) {
   const auto& text = point.quantity->text;
   const auto& curve = point.curve;
@@ -523,7 +526,7 @@ std::string describe_place(const QuantityRow& quantity, const Turn* from, const 
   return fmt::format("between {} and {}", text(from->value), text(to->value));
 }
 
-/// Sentences for the ranges in which compression pays, each with the next in which it does not.
+/// Sentences for the ranges in which compression pays, each with the next, in which it does not.
 std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
   const QuantityRow& quantity = *point.quantity;
   const auto does_not = [&](const Turn* from, const Turn* to) {

@@ -54,7 +54,7 @@ struct Elsewhere {
 enum class Compared : std::uint8_t {
   kSearched,  ///< those found by a search at each value
   /// If the value is at most twice and at least half of the request's, the plans of the given
-  /// advice are simulated again. For other values and other numbers of nodes, a brief search finds
+  /// advice are simulated again. Beyond that, and for other numbers of nodes, a brief search finds
   /// plans. With a pilot, same as kSearched.
   kKnown,
 };

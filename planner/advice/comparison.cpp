@@ -18,7 +18,6 @@
 namespace hipress::planner {
 namespace {
 
-/// Replaces the contender if this one is faster, or if none is set.
 void keep_faster(std::optional<Contender>& kept, Contender contender) {
   if (kept && kept->plan.iteration_s <= contender.plan.iteration_s) return;
   kept = std::move(contender);
@@ -141,7 +140,7 @@ SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
 
 void consider_uncompressed(const Problem& problem, const SearchResult& found,
                            Comparison& comparison) {
-  // DDP is simulated for sharded jobs, too, but they lack its memory, so it is not compared.
+  // DDP is simulated for sharded jobs, too, but not compared: their GPUs lack the memory for it.
   const JobKind job = kind_of(problem.schedule);
   const JobKind kind = job == JobKind::kLocalUpdates ? JobKind::kAveraging : job;
   const auto consider = [&](Contender contender) {

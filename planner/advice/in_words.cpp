@@ -36,8 +36,8 @@ std::string describe(const std::vector<models::Gain>& gains, double iteration_s)
   return text;
 }
 
-/// Describes the gains of the contender's unchanged plan if one kind of work at a time took half as
-/// long; unset if its graph is too large.
+/// Describes how much faster the contender's plan, unchanged, would be if one kind of work at a
+/// time took half as long. Unset if its graph is too large.
 std::optional<std::string> bounds_of(const Problem& problem, const Contender& contender,
                                      const char* how) {
   constexpr double kMostTasks = 2e5;  // a tenth of a second for each simulation
@@ -104,7 +104,7 @@ void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>
       add_change(fmt::format("{}, {}", words, quantity.text(value)), what_if.at(quantity, value),
                  advice.comparison, sentences);
     } catch (const io::InputError&) {
-      // A cluster file may fix the number of nodes, or the model may have no times.
+      // Left out: a cluster file may fix the number of nodes, or the model may have no times.
     }
   }
   add_change("codecs twice as fast", what_if.with_faster_codecs(2), advice.comparison, sentences);

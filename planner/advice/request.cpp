@@ -81,7 +81,7 @@ void leave_out_unknown(const Learning& learning, Problem& problem, const Warn& w
 }
 
 /// Removes algorithms with stages for SeCoPa, whose formulas cover only messages of slices. If the
-/// list has no others, it is kept, and the search rejects it.
+/// list has no other algorithms, it is kept, and the search rejects it.
 void leave_out_stages(const SearchRow& search, Problem& problem, const Warn& warn) {
   if (search.simulates) return;
   std::vector<std::string> kept = of_slices(problem.algorithms);

@@ -27,8 +27,8 @@ struct Setting {
 /// MiB, a step takes 1 ms longer, in ResNet-50 (30 more buckets) as in ResNet-101 (78 more).
 inline constexpr double kBucketTime_s = 18.5e-6;
 
-/// Delays the gradients by kBucketTime_s for each bucket that the plan has more than the default
-/// does.
+/// Delays each gradient by kBucketTime_s for every bucket that the plan has before it in excess of
+/// those of DDP's default. With fewer buckets, the gradient is ready earlier.
 void charge_buckets(const casync::Plan& plan, models::Model& model);
 
 /// DDP's bucket_cap_mb, simulated with 25, 1, 5, 50, 100 and 250. Requires Problem::machines.

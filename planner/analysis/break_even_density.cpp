@@ -13,9 +13,9 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kLeastDensity = 1e-6;
-constexpr int kBisections = 14;  // enough from a factor of 1e6 to 0.1 %
+constexpr int kBisections = 14;  // narrow a range of a factor of 1e6 to 0.1 %
 
-/// Error: a time is unknown, or was simulated differently from the others.
+/// Error: a time is unknown, or was simulated with other approximations than the times before.
 struct NotKnown {
   std::string why;
 };

@@ -10,7 +10,7 @@ namespace hipress::planner {
 
 /// Density above which a plan that gathers sparse messages is slower than with dense gradients.
 struct BreakEvenDensity {
-  /// Unset: gathering, or sending dense, is faster at every density.
+  /// Unset if gathering is faster at every density, if sending dense is, or if unknown.
   std::optional<plans::DenseFallback> dense;
   std::string diagnostic = {};  ///< reason if unknown, else empty
 };

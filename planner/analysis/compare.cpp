@@ -52,8 +52,8 @@ constexpr Aspect kAspects[] = {
      [](const TimedPlan& a, const TimedPlan& b) { return a.transfer_order == b.transfer_order; }},
 };
 
-/// Simulated time. Unset if the plan is too large, or impossible: a group by hand may have
-/// gradients with different topologies.
+/// Simulated time. Unset if the plan is too large, or impossible: a bulk group that was made by
+/// hand may have gradients with different topologies.
 std::optional<double> time_s(const Problem& problem, const TimedPlan& plan) {
   try {
     return affordable_iteration(problem.model, plan.plan, *problem.machines, plan.transfer_order)

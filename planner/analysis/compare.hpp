@@ -13,7 +13,7 @@ namespace hipress::planner {
 /// Figures of a plan on the requested network.
 struct PlanFigures {
   double iteration_s = 0;
-  double exposed_s = 0;  ///< time during which it only communicates, after the end of computation
+  double exposed_s = 0;             ///< exposed communication, after the end of computation
   std::int64_t bytes_per_node = 0;  ///< sent by the busiest node
   std::size_t compressed = 0;       ///< number of compressed gradients
   PlanMemory memory;

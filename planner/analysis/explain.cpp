@@ -18,7 +18,6 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Seconds by kind of work.
 struct WorkTimes {
   double bytes_s = 0, latency_s = 0, codec_s = 0, local_s = 0;
 
@@ -105,7 +104,8 @@ class Dissection {
     }
   }
 
-  /// Task ids are a topological order, so predecessors are counted first.
+  /// Raises use.hops to the number of messages in sequence up to this task. Task ids are a
+  /// topological order, so predecessors are counted first.
   void count_hops(TaskId id, UnitUse& use) {
     const Task& task = graph_[id];
     if (is_message(task)) ++hops_[id];
@@ -160,7 +160,7 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   GradientRow row;
   row.gradient = g;
   row.group = layout.is_group(unit) ? layout.units[unit].name : "";
-  // All gradients of a layer become ready at the same time.
+  // Gradients of a layer have no ready times of their own: all become ready with the layer.
   const Picoseconds own = dissection.use(g).ready;
   row.ready_s = casync::to_seconds(own.count() > 0 ? own : use.ready);
   row.done_s = std::max(row.ready_s, casync::to_seconds(use.done));
@@ -172,7 +172,7 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   return row;
 }
 
-/// Adds the runners-up, by simulation, of plans that decide several gradients together.
+/// Adds the runners-up if the plan's schedule decides several gradients together. Simulates each.
 void add_runner_ups_of_parts(const Problem& problem, const TimedPlan& plan,
                              Explanation& explanation) {
   const SearchRow& search = search_for(problem.schedule, {});

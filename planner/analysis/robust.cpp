@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kMinReplicas = 8;  // number to simulate before a candidate is dropped
 constexpr std::size_t kRobustFinalists = 4;
-constexpr double kMaxTasksOfJob = 8e6;  // largest graph; every job has one
+constexpr double kMaxTasksOfJob = 8e6;  // largest graph to simulate
 
 /// Iterations of one plan in the replicas simulated so far.
 class Trial {

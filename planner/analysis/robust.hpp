@@ -14,7 +14,7 @@ namespace hipress::planner {
 /// Random variation between replicas of a simulation.
 struct Uncertainty {
   std::shared_ptr<const sim::Jitter> jitter = nullptr;  ///< jitter of every task's time; null: none
-  /// Range u of the bandwidth, below 1: a replica multiplies that of all links by 1−u to 1+u.
+  /// Range u of the bandwidth, below 1: each replica has one factor from 1−u to 1+u for all links.
   double bandwidth = 0;
   std::uint32_t replicas = 100;  ///< replicas per plan; more: steadier percentiles
   std::uint64_t seed = 0;        ///< seed of the draws
@@ -42,7 +42,7 @@ struct RobustCandidate {
 /// The candidates with the percentiles of their times, and the choice.
 struct RobustChoice {
   std::vector<RobustCandidate> candidates;  ///< without duplicates; the first is the nominal plan
-  std::size_t best = 0;  ///< index of the lowest p90 among those with all replicas
+  std::size_t best = 0;  ///< index of the lowest p90 among candidates with all replicas
 };
 
 /// Simulates the candidates on the requested network, all with the same random draws; the first is

@@ -10,8 +10,8 @@ namespace hipress::planner {
 /// Effect of changing one gradient's decision, with all else unchanged.
 class Swaps {
  public:
-  /// `swaps` is the approximate number of calls to follow. If that takes too long with simulations
-  /// on the requested network, costs are estimated instead.
+  /// `swaps` is the approximate number of calls of cost_s() to come. If all of their simulations on
+  /// the requested network would take too long, costs are estimated instead.
   Swaps(Workbench& bench, const Problem& problem, const TimedPlan& plan, std::size_t swaps);
 
   /// True if costs are estimates with the network model `port`.

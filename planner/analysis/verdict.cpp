@@ -21,7 +21,7 @@ std::string sure(double probability) {
   return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
 }
 
-/// Range of percentages, such as "30 to 44", with decimals if they are small.
+/// Range of percentages, such as "30 to 44", with one decimal if both are below 10.
 std::string range_of(const sim::Saving& saving) {
   constexpr double kSmall = 0.1;
   const bool small = std::max(std::abs(saving.p10), std::abs(saving.p90)) < kSmall;
@@ -170,7 +170,6 @@ Verdict without_compression(const Problem& problem, const casync::Plan& plan,
                            : fmt::format("compression would take {} longer", percent(-saved)));
 }
 
-/// True if the row is faster than the plan by more than the tolerance.
 bool is_faster(const Problem& problem, const Comparison& comparison, const Baseline& one) {
   return *one.iteration_s < *comparison.planned_s * (1 - problem.tolerance);
 }
@@ -214,7 +213,7 @@ std::string savings(const Contender& rival, const Comparison& comparison) {
                      name_of(plain));
 }
 
-/// Verdict on a plan with compression, against its best rival without.
+/// Verdict on a plan with compression, against what_decides() and the best uncompressed plan.
 Verdict with_compression(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
@@ -322,7 +321,7 @@ void insert_after_answer(const std::string& text, Verdict& verdict) {
   verdict.sentence.insert(answer == std::string::npos ? 0 : answer + end.size(), text);
 }
 
-/// Adds the text to the answer: "compress (99 % sure; text): ".
+/// Adds the text to the answer: "compress (99 % sure, text): ".
 void add_to_answer(const std::string& text, Verdict& verdict) {
   const bool in_bracket = has_bracket(verdict);
   const std::size_t end = verdict.sentence.find(in_bracket ? "): " : ": ");
@@ -330,8 +329,8 @@ void add_to_answer(const std::string& text, Verdict& verdict) {
   verdict.sentence.insert(end, in_bracket ? ", " + text : " (" + text + ")");
 }
 
-/// Puts first in the sentence a better row of the plan's kind of job: within the tolerance it takes
-/// no more time and memory, it takes less of one of them, and its loss is not larger.
+/// Begins the sentence with a better framework row, if any: beyond the tolerance it takes less time
+/// or memory than the plan, but not more of the other, and its loss is not larger.
 void name_better(const Problem& problem, const casync::Plan& plan, const Comparison& comparison,
                  Verdict& verdict) {
   const double slack = 1 + problem.tolerance;
@@ -341,7 +340,7 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   for (const Baseline& one : comparison.baselines) {
     if (!one.iteration_s || one.row().title.empty() || !fits(problem, one)) continue;
     if (!says_schedule(plan) && !says_schedule(one.plan))
-      // The sentence names this row as a rival.
+      // The rest of the sentence already names this row, as a rival.
       continue;
     const double time_s = *one.iteration_s;
     const auto bytes = static_cast<double>(one.memory.total());

@@ -28,11 +28,12 @@ struct Comparison {
   std::string not_simulated = {};  ///< reason why nothing was simulated; else empty
   std::optional<sim::Response> planned = {};
   std::vector<Baseline> baselines;
-  /// Fastest known plan without compression that a framework runs or that the problem allows.
+  /// Fastest known plan without compression that a framework runs or that may_be_plan() allows.
   std::optional<Contender> uncompressed = {};
   /// Fastest compressing baseline with allowed algorithms, but with other topology or groups.
   std::optional<Contender> elsewhere = {};
-  /// Fastest plan without compression that the problem allows as its answer.
+  /// Like `uncompressed`, but without plans that only a framework runs: the fastest plan without
+  /// compression that may_be_plan() allows.
   std::optional<TimedPlan> raw = {};
   std::optional<Contender> compressed = {};  ///< fastest known plan with compression
   costs::Spread spread = {};
@@ -71,17 +72,17 @@ struct Verdict {
 inline constexpr double kSure = 0.9;
 
 /// Judges a plan; `times` holds its time and its rivals'. Compression loses accuracy, so it must
-/// save enough. It is advised if a compressing plan (this one, or a baseline that the problem does
-/// not allow as its answer) beats the best plan without compression by more than the tolerance, and
-/// beats what the job runs today with probability kSure and an interval above zero. It is advised
-/// against if it saves no more than Problem::tolerance. If a deciding interval is too wide
-/// (sim::too_uncertain()), there is no advice. Baselines that do not fit into Problem::memory_bytes
-/// do not count as rivals. The sentence gives the saving over what the job runs today, and any
-/// faster row that a framework runs as it is. Times are compared by_progress().
+/// save enough. It is advised if a compressing plan (this one, or a baseline that is `elsewhere`)
+/// beats the best plan without compression by more than the tolerance, and beats what the job runs
+/// today with a probability of at least kSure and a saving whose 10th percentile is above zero. It
+/// is advised against if it saves no more than Problem::tolerance. If a deciding interval is too
+/// wide (sim::too_uncertain()), there is no advice. Baselines that do not fit into
+/// Problem::memory_bytes do not count as rivals. The sentence gives the saving over what the job
+/// runs today, and any faster row that a framework runs as it is. Times are compared by_progress().
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& times);
 
-/// Replaces a verdict that rests on intervals by "too uncertain" if one of `compared` is too wide.
-/// `times` describes the compared times in words. Missing responses raise no doubt.
+/// Replaces a verdict that rests on intervals by "too uncertain" if an interval of `compared` is
+/// too wide. `times` describes the compared times in words. Missing responses raise no doubt.
 void doubt(std::initializer_list<const std::optional<sim::Response>*> compared,
            const costs::Spread& spread, const std::string& times, Verdict& verdict);
 

@@ -178,7 +178,7 @@ std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& proble
 
 namespace {
 
-/// True for low rank if the profile lacks its costs, or a node's GPUs cannot be nodes.
+/// True for low-rank baselines if the profile lacks their costs, or a node's GPUs cannot be nodes.
 bool is_left_out(const BaselineRow& row, const Machines& machines) {
   if (row.algorithm.empty() || !is_additive(std::string(row.algorithm))) return false;
   const bool whole_nodes = machines.cluster.gpus_per_node > 1 && !as_collectives_see(machines);
@@ -189,8 +189,9 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 
 namespace {
 
-/// Order of simulation. Baselines with groups and without compression come first, since they decide
-/// the saving and have few messages. DDP's have few messages, too, but run among all GPUs.
+/// Order of simulation. Baselines with few messages come first: those without compression, which
+/// decide the saving, then those with it. In both, those with groups come before DDP's, which run
+/// among all GPUs.
 constexpr int kAloneTurn = 4;
 int turn_of(const BaselineRow& row) {
   if (row.searches) return 5;
@@ -276,7 +277,7 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   std::vector<std::size_t> order = simulation_order(rows, tasks);
   if (problem.limits.jobs > 1 && !folded_only(problem)) {
     // Start the longest simulations first: each takes one thread, while the other threads do the
-    // rest. If whole graphs are too large, they might not end in time.
+    // rest. Not if whole graphs are too large, since the longest might not end in time.
     std::stable_partition(order.begin(), order.end(),
                           [&](std::size_t i) { return rows[i]->searches; });
   }

@@ -26,7 +26,6 @@ casync::Plan in_buckets(const Problem& problem, const casync::Decision& decision
   return plan;
 }
 
-/// The problem's powersgd, or kDdpPowerSgd if it has none.
 std::string powersgd_of(const Problem& problem) {
   const std::string_view name = kernels::name_of_algorithm(kDdpPowerSgd);
   for (const std::string& algorithm : problem.algorithms) {

@@ -32,9 +32,9 @@ inline constexpr std::string_view kDdpPowerSgd = "powersgd(rank=4)";
 
 /// DDP with powerSGD_hook (torch/distributed/algorithms/ddp_comm_hooks). A tensor is sent as
 /// factors if they have less than half of its size, otherwise as it is. Each bucket becomes two
-/// bulk groups, one raw and one in stages, with three all-reduces in total. Plans cannot express
-/// two properties of the hook: it starts neither group before the whole bucket is ready, and it
-/// sends P only after the uncompressed tensors.
+/// bulk groups: its raw tensors, with one all-reduce, and its compressed ones, with one all-reduce
+/// of P and one of Q. Plans cannot express two properties of the hook: it starts neither group
+/// before the whole bucket is ready, and it sends P only after the uncompressed tensors.
 casync::Plan ddp_powersgd(const Problem& problem);
 
 }  // namespace hipress::planner

@@ -22,7 +22,7 @@ namespace {
 
 /// Plans that do not depend on machines, which plans::resolve_plan() makes.
 constexpr std::array<std::string_view, 3> kByName = {"none", "fp16", "all"};
-/// Plans that are the same on all machines.
+/// Plans that named_plan() makes, and that are the same on all machines.
 constexpr std::array<std::string_view, 4> kFixed = {"threshold_262144", "ddp", "ddp_fp16",
                                                     "ddp_powersgd"};
 
@@ -54,7 +54,7 @@ plans::ResolvedPlan resolved(casync::Plan plan, sim::TransferOrder order) {
   return result;
 }
 
-/// The fastest of `plan` and the baselines that may be the problem's answer.
+/// The fastest of `plan` and the baselines that may_be_plan() allows.
 TimedPlan or_baseline(const Problem& problem, TimedPlan plan) {
   const std::vector<Baseline> all = simulate_baselines(problem, *problem.machines);
   const Baseline* const faster = faster_baseline(problem, all, plan.iteration_s);

@@ -43,7 +43,7 @@ casync::Plan in_bf16(const Problem& problem, const std::string& schedule, bool r
   return plan;
 }
 
-/// HSDP with the GPUs of a host as shards. Empty without several hosts of equal GPU counts above 1.
+/// HSDP that shards within hosts. Empty unless there are several hosts, of several GPUs each.
 std::string of_hosts(const Problem& problem) {
   const std::uint32_t each = costs::nodes_per_host(problem.machines->cluster);
   const bool several = each > 1 && each < problem.nodes && problem.nodes % each == 0;

@@ -20,14 +20,14 @@ constexpr double kPrecision = 1e-4;  // relative precision of the bound
 constexpr double kFirstStep = 1e-3;  // relative precision of the first step of the search
 constexpr double kSafely = 1e-9;     // relative margin that covers rounding errors
 constexpr double kSecondsPerPicosecond = 1e-12;
-// Limits for the bound by visits, which serves models with few gradients and few families.
+// Limits for VisitBound, which serves models with few gradients and few families.
 constexpr std::size_t kMaxGradients = 24;
 constexpr std::size_t kMaxFamilies = 32;
 // Limit on the visits of all families together, per node of the branch and bound.
 constexpr std::size_t kVisitsPerBranchNode = 400'000;
 // Limit on gradients × nodes × plans, if each plan is simulated.
 constexpr double kMaxSimulated = 4e6;
-// Relative to the bound, the difference below which times of visits are merged.
+// Difference of visits' times, relative to the bound, below which they may be merged.
 constexpr double kGrain = 2e-4;
 
 /// Schemes with a common lower bound, which is that of `scheme`.
@@ -65,7 +65,7 @@ std::vector<Family> families(const Choices& choices) {
   return found;
 }
 
-/// True if each scheme has only one plan: everything raw, by the library's all-reduce.
+/// True if each scheme of a family has just one plan: all raw, by the library's all-reduce.
 bool is_all_reduced(const Family& family, const Choices& choices) {
   const Scheme& scheme = family.scheme;
   const casync::Topology& topology =
@@ -141,7 +141,7 @@ class BoundSearch {
   }
 
  private:
-  /// Bounds each family by visits. No bound exceeds the known plan's time.
+  /// Sets each family's bound to that of VisitBound, which is at most the known plan's time.
   void bound_by_visits(const models::Model& model, const Machines& machines,
                        const Choices& choices) {
     const double known = limits_.known_s > 0 ? limits_.known_s / kSecondsPerPicosecond : kInfinity;
@@ -163,7 +163,8 @@ class BoundSearch {
     }
   }
 
-  /// Bound by visits for each bulk rule of a family, so that decisions determine the groups.
+  /// Finds the VisitBound of each bulk rule of a family, so that decisions determine the groups.
+  /// Returns the lowest.
   double least_of_rules(const models::Model& model, const Machines& machines,
                         const Choices& choices, const Family& family, double known,
                         std::size_t most, std::size_t& left) {
@@ -183,7 +184,7 @@ class BoundSearch {
           least_work(model, machines, choices, scheme, ready_);
       VisitBound visits(model, machines, choices, scheme, ready_, work, kGrain * earliest_end(),
                         VisitBound::Groups::kByRule);
-      // Stop at the smallest bound of the previous rules.
+      // The smallest bound counts, so no rule needs a bound above that of the previous rules.
       least = std::min(least, visits.least(std::min(known, least), most / (schemes.size() - i)));
       most -= std::min(most, visits.visits());
       left -= std::min(left, visits.visits());
@@ -191,7 +192,7 @@ class BoundSearch {
     return least;
   }
 
-  /// Lower bound from each gradient alone, for the scheme in which it is lowest.
+  /// Lower bound: the latest end of computation or of a gradient alone, in the best scheme.
   double earliest_end() const {
     double least = kInfinity;
     for (const auto& relaxation : relaxations_) {
@@ -206,7 +207,7 @@ class BoundSearch {
     return least;
   }
 
-  /// True if every scheme is refuted. Begins with the one that was not refuted in the last call.
+  /// True if every scheme is refuted. Begins with the scheme that was not refuted in the last call.
   bool refuted(double end) {
     for (std::size_t i = 0; i < relaxations_.size(); ++i) {
       const std::size_t which = (easiest_ + i) % relaxations_.size();

@@ -119,7 +119,7 @@ PortLimit port_limit(const Machines& machines) {
   if (machines.network == sim::Network::kPort || costs::is_hierarchical(cluster)) return limit;
   const costs::LinkCosts& link = cluster.link;
   limit.credit = picoseconds(static_cast<double>(link.burst_bytes) / link.bandwidth);
-  // Burst credit comes back while the other direction uses the link.
+  // With bursts the factor stays 1: credit returns while the other direction uses the link.
   if (link.burst_bytes == 0)
     limit.factor = std::max(1.0, link.bandwidth / link.bandwidth_both_ways);
   return limit;
@@ -164,7 +164,7 @@ LeastMessage::LeastMessage(const Machines& machines) {
   for (const costs::LinkCosts& path : paths_) {
     latency_ = std::min(latency_, picoseconds(path.latency_s));
   }
-  // A node's messages pass its own port and that of its host, which work at the same time.
+  // A node's own port and its host's work at the same time, so a message counts half on each.
   share_ = cluster.host_link ? 0.5 : 1;
   whole_is_on_port_ = paths_.size() == 1;
   fastest_link_ = cluster.link.bandwidth;

@@ -48,7 +48,8 @@ OptionWork WorkMaker::averaged(std::size_t place, const casync::Decision& decisi
     const bool last = stage + 1 == factors.size();
     const FactorOnItsWay factor = on_its_way(factors[stage], decision.partitions, topology);
     add_factor(factor, work);
-    // After its first encode, a node waits until all nodes have encoded their first factors.
+    // A node's second encode waits for the mean of the first factors, so for the last node's first
+    // encode. Later stages therefore count in full after the last node's ready time, too.
     const double takes = last ? factor.first_to_end : factor.first_to_mean;
     chain.after_first += times.encodes[stage] + takes;
     chain.after_last += times.encodes[stage] + (stage > 0 ? takes : factor.last_to(last));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kNotSmall = std::numeric_limits<std::int64_t>::max();
 
-/// Number of the smallest gradients that a group can hold within the rule's size limit.
+/// Largest number of members within the rule's size limit of a group: the smallest gradients.
 std::size_t most_members(const casync::Aggregation& rule, std::vector<std::int64_t> sizes) {
   if (!rule.limit_bytes) return sizes.size();
   std::sort(sizes.begin(), sizes.end());

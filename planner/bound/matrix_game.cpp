@@ -57,7 +57,7 @@ class Tableau {
  private:
   double& cell(std::size_t row, std::size_t column) { return cells_[row * width_ + column]; }
 
-  /// The most promising column; after many pivots the first possible one, which prevents cycles.
+  /// Entering column by Dantzig's rule; after many pivots by Bland's rule, which prevents cycles.
   std::size_t entering() {
     std::size_t best = width_;
     double least = -kTiny;

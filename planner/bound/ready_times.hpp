@@ -23,7 +23,7 @@ struct ReadyTimes {
 };
 ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster);
 
-/// True if a speed differs from 1, so that the simulator rounds the times that it divides by it.
+/// True if a node's speed differs from 1: the simulator divides times by it, and rounds them.
 bool rounds_by_speed(const ReadyTimes& ready);
 
 }  // namespace hipress::planner

@@ -15,7 +15,7 @@ constexpr double kNearlySolved = 5e-5;  // relative precision with which the pro
 constexpr double kRounding = 1e-10;     // relative margin that covers rounding errors of sums
 constexpr double kKept = 0.5;           // weight of the best prices so far in the next prices
 
-/// Sums of a number per node over the nodes g, g+1, … mod N.
+/// One number per node, and its sums over consecutive nodes g, g+1, … mod N.
 class RingSums {
  public:
   explicit RingSums(std::size_t nodes) : numbers_(nodes, 0.0), sums_(nodes + 1, 0.0) {}
@@ -42,7 +42,6 @@ class RingSums {
 double load_of(const Work& work, std::uint32_t servers, std::uint32_t g, std::uint32_t node,
                std::uint32_t nodes) {
   if (servers == 0) return work.all;
-  // Distance from the first server.
   const std::uint32_t distance = (node + nodes - g % nodes) % nodes;
   // Number of partitions without the last.
   const std::uint32_t full = servers - 1;
@@ -151,7 +150,7 @@ void Relaxation::find_constants(std::size_t scope, const std::vector<double>& ow
   tail.fill(kInfinity);
   for (std::size_t place = places(); place-- > 0;) {
     const double first = ready_.first(place);
-    // If a line sums up both directions, others' messages may come before a node is ready.
+    // If a line sums both directions (factor > 1), a node may receive messages before it is ready.
     const double for_port = limit_.factor > 1 ? first : own[place];
     for (const std::uint16_t option : open_[place]) {
       const OptionWork& work = work_[place][option];
@@ -325,7 +324,7 @@ Relaxation::Verdict Relaxation::test(double end, const Allowed& allowed) {
     }
     const Equilibrium found = solve_game(game, lines.size(), columns.size());
     weights = found.columns;
-    // Values of the mixture on all lines; the fullest lines join the game.
+    // Values of the mixture on all lines; the lines with the largest values join the game.
     std::vector<double> values(constants_.size(), 0.0);
     for (std::size_t j = 0; j < columns.size(); ++j) {
       if (weights[j] <= 0) continue;

@@ -33,7 +33,7 @@ std::vector<std::vector<std::size_t>> RuleGroups::of_all(Decided decided) const 
 void RuleGroups::add_sure(std::int8_t algorithm, Decided decided,
                           std::vector<std::vector<std::size_t>>& groups) const {
   std::vector<casync::Picoseconds> firsts;
-  bool none = true;  // a group may not have begun yet
+  bool none = true;  // possibly, no group has begun yet
   // Earliest possible start of the group of the last decided gradient.
   std::optional<casync::Picoseconds> earliest;
   for (std::size_t place = 0; place < candidates_.size(); ++place) {

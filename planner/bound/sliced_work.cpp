@@ -171,7 +171,7 @@ OptionWork WorkMaker::in_group(std::size_t place, const casync::Decision& decisi
     if (all_reduces_load_ports()) work.port.average = work.port.all = work.collective;
     return work;
   }
-  // K = N, so every node serves one partition, with at least this many elements of this gradient.
+  // K = N, so every node serves one partition, with `slice` or more elements of this gradient.
   const double slice = static_cast<double>(elements) / n_;
   const Line message = message_.line();
   const auto part = [&](double of_constants) {

@@ -27,7 +27,7 @@ struct Piece {
 };
 
 /// Earliest end of all pieces and of the times behind them, if every resource begins at 0. The best
-/// order has the longest time behind first.
+/// order begins with the piece that has the longest time behind it.
 std::int64_t least_makespan(std::vector<Piece>& pieces) {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return a.resource != b.resource ? a.resource < b.resource : a.behind > b.behind;
@@ -57,6 +57,7 @@ std::int64_t behind(const Pattern& pattern, std::uint32_t step, const StepTails&
 }
 
 /// True if codec streams and egresses serve the steps without predecessors first, in their order.
+/// They do if none of these steps is instant.
 bool begins_in_order(const Pattern& pattern) {
   return std::none_of(pattern.sources.begin(), pattern.sources.end(), [&](std::uint32_t source) {
     return pattern.steps[source].work + pattern.steps[source].delay == 0;

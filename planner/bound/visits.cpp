@@ -135,7 +135,7 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
 }
 
 /// True if slices may be launched in batches, in which they cost less than alone. All slices but
-/// the last may be a word longer than an equal part, so the last may be shorter.
+/// the last may be a word longer than an equal part, so the last may be K words shorter.
 bool VisitBound::joins_batches(const PatternKey& key) const {
   if (batched_bytes_ == 0) return false;
   const std::int64_t slice = key.elements / key.partitions - casync::kSliceWord * key.partitions;
@@ -241,7 +241,7 @@ const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::in
   std::optional<Option>& known = found->second;
   if (!added) return known ? &*known : nullptr;
   const Form& form = forms_[static_cast<std::size_t>(algorithm + 1)];
-  // Padding is left out, since it depends on the other members.
+  // Rounds down to whole slice words: the padding depends on members that are not decided yet.
   const std::int64_t without_padding = elements - elements % (casync::kSliceWord * nodes_);
   if (without_padding == 0) return nullptr;
   const PatternKey key = {.elements = without_padding,
@@ -298,7 +298,8 @@ void VisitBound::add_to_nodes(const Step& step, const Visit& visit, std::uint32_
   list((step.node + g + step.shift) % nodes_, 1).push_back(visit);
 }
 
-/// Merges visits with nearly equal heads and tails. The result has the smallest of both.
+/// Merges visits with nearly equal heads and tails. The result has the smallest head, the smallest
+/// tail, and the sum of the work.
 std::vector<Visit> VisitBound::merged(const std::vector<Visit>& visits) const {
   std::map<std::pair<double, double>, Visit> cells;
   for (const Visit& visit : visits) {
@@ -332,8 +333,8 @@ Visit VisitBound::least_of_options(std::span<const Option> options, std::size_t 
   return least;
 }
 
-/// Merges the options of a small gradient: those of one algorithm alone, and those in groups.
-/// Telling them apart would take as long as for a large gradient, and hardly improve the bound.
+/// Merges the options of each small gradient by algorithm, those in groups apart from those alone.
+/// Keeping all of them would take as long as for a large gradient, and hardly improve the bound.
 void VisitBound::join_small() {
   constexpr double kLittle = 0.01;
   const auto work_of = [&](std::size_t depth) {
@@ -466,7 +467,8 @@ double VisitBound::end_of(const Part& part) {
   return end;
 }
 
-/// Order of the search: the lowest bound first; of equals, the part with most decisions.
+/// True if `a` comes after `b`: the part with the lowest bound comes first; of equals, the one with
+/// most decisions.
 bool VisitBound::is_later(const Part& a, const Part& b) {
   if (a.least != b.least) return a.least > b.least;
   return a.decided.size() < b.decided.size();

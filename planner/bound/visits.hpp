@@ -39,12 +39,12 @@ class VisitBound {
 
   /// Meaning of the scheme's bulk rule.
   enum class Groups : std::uint8_t {
-    kAny,     ///< it allows every group of the plans' own rules, but determines no groups
+    kAny,     ///< allows all groups of the plans' rules, which decisions do not determine
     kByRule,  ///< all plans have this rule, so decisions determine the groups
   };
 
-  /// `work` is least_work() of the scheme. Times that differ by less than `grain` ps are merged.
-  /// The arguments must outlive the object.
+  /// `work` is least_work() of the scheme. Visits whose heads and tails differ by less than `grain`
+  /// ps may be merged. The arguments must outlive the object.
   VisitBound(const models::Model& model, const Machines& machines, const Choices& choices,
              const Scheme& scheme, const ReadyTimes& ready,
              const std::vector<std::vector<OptionWork>>& work, double grain,
@@ -119,7 +119,7 @@ class VisitBound {
   // Places in the order of backward, sorted by the order of decision.
   std::vector<std::size_t> places_;
   std::vector<std::vector<Option>> options_;  // per place in places_
-  // By number of decided gradients: least visits of the others.
+  // By number of decided gradients: least visits of the undecided ones.
   std::vector<Lists> rest_;
   std::vector<Visit> visits_;              // used by end_of()
   std::optional<RuleGroups> rule_groups_;  // set if the rule is known

@@ -21,7 +21,7 @@ struct OptionWork {
   double end = 0;   ///< earliest end of the synchronisation
   double port_head = 0;  ///< time from the gradient's ready time to the first message
   double port_tail = 0;  ///< time from the departure of the last message to the end
-  /// Time from the first node's ready time to the first codec work. Merges wait for messages.
+  /// Time from the first node's ready time to the first codec work. A Merge waits for a message.
   double codec_head = 0;
   double own_head = 0;  ///< time from the node's own ready time to its first codec work
   double codec_tail = 0;

@@ -62,7 +62,7 @@ class WorkMaker {
   static void require_stages(const costs::CodecCosts& codec, std::size_t stages);
   /// Work of a gradient that is sent as factors. After each encode, the factor travels as raw
   /// values do, and every node's next encode waits for its mean. Other gradients decide which nodes
-  /// serve a factor's partitions, so every node is charged the load of the node with the least.
+  /// serve a factor's partitions, so every node is charged the load of the least loaded node.
   OptionWork averaged(std::size_t place, const casync::Decision& decision, const Factors& factors,
                       const casync::Topology& topology);
   static bool is_whole(const casync::Topology& topology) {
@@ -103,7 +103,7 @@ class WorkMaker {
   void add_loads(const Slices& slices, const casync::BoundTerms& terms, OptionWork& work) const;
   /// Work on the port that a host's nodes share, if each slice has one message to another host.
   double host_work(const Form& form, std::int64_t elements, std::int64_t longest) const;
-  /// Least number of messages per partition that leave a host (mean); 0 without host ports.
+  /// Least mean number of messages per partition that leave a host; 0 without host ports.
   double crossings_of(const casync::BoundTerms& terms) const;
   /// Lower bound of the time on the most loaded node, without transfers between its GPUs.
   double busiest(const OptionWork& work, const Slices& slices) const;
@@ -115,8 +115,8 @@ class WorkMaker {
   /// or until the last node has it if `last`. `factor` is one member's part.
   double stage_in_group(const FactorSums& factor, const casync::Topology& topology,
                         bool last) const;
-  /// in_group() for a group that is sent as factors. Costs are linear, so a member counts those of
-  /// its own size. The group takes at least as long as this gradient alone.
+  /// in_group() for a group that is sent as factors. Costs are linear, so a member is charged those
+  /// of its own size. The group takes at least as long as this gradient alone.
   OptionWork averaged_in_group(std::size_t place, const casync::Decision& decision,
                                const Factors& factors, const casync::Topology& topology,
                                double share);

@@ -38,7 +38,7 @@ std::int64_t most_chunks(std::int64_t elements) {
   return std::min(divided_up(elements, casync::kSliceWord), plans::kMaxPartitions);
 }
 
-/// Broadcasts with one topology and one algorithm, for all chunk counts.
+/// Candidates with one topology and one algorithm, one for each chunk count.
 class Candidates {
  public:
   Candidates(const BroadcastProblem& problem, const std::string& topology,
@@ -74,7 +74,6 @@ class Candidates {
   /// Estimated time of the most promising count, in seconds.
   double estimate_s() const { return candidates_.front().estimate * kPicosecond_s; }
 
-  /// Simulates the most promising count.
   void try_first(std::int64_t& evaluations) { try_one(candidates_.front(), evaluations); }
 
   /// Simulates all other counts that may be faster than the best so far.
@@ -84,10 +83,8 @@ class Candidates {
     }
   }
 
-  /// Time of the best count so far, in seconds; infinity if none was simulated.
   double best_s() const { return best_s_.value_or(std::numeric_limits<double>::infinity()); }
 
-  /// Best count; unset if none was simulated.
   std::optional<BroadcastChoice> best() const {
     if (!best_s_) return std::nullopt;
     return choice_;
@@ -216,7 +213,7 @@ class Candidates {
     return longest + 2 * picoseconds(costs::local_s(problem_.machines.cluster, bytes));
   }
 
-  /// Estimate in ps: the busiest stage processes all tensors, the others only the largest one.
+  /// Estimate in ps: the busiest stage processes all tensors, the other stages the largest.
   double estimate() const {
     double bottleneck = 0, longest = 0, beside = 0;
     for (std::size_t g = 0; g < problem_.model.gradients.size(); ++g) {
@@ -338,7 +335,7 @@ BroadcastResult plan_broadcast(const BroadcastProblem& problem) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->estimate_s(); });
 
-  // Try one count of each candidate first, so that a limited budget is not spent on a slow one.
+  // Try one count of each topology and algorithm first, to spend a limited budget on fast ones.
   std::int64_t evaluations = problem.evaluations;
   for (const std::size_t i : order) all[i]->try_first(evaluations);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i]->best_s(); });

@@ -96,8 +96,8 @@ casync::Picoseconds share_of_backward(const Problem& problem, int part) {
   return casync::from_seconds(models::backward_s(problem.model) / part);
 }
 
-/// Batch rules. None if only folded plans are affordable: these are simulated from patterns
-/// (timing/pattern.hpp), which have no batches.
+/// Batch rules, including off. Only off if only folded plans are affordable: these are simulated
+/// from patterns (timing/pattern.hpp), which have no batches.
 std::vector<casync::Aggregation> batch_rules(const Problem& problem) {
   std::vector<casync::Aggregation> rules = {{}};
   if (problem.grouping == Grouping::kNone || folded_only(problem)) return rules;
@@ -119,9 +119,9 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
   return {sim::TransferOrder::kReady};
 }
 
-/// Topologies of a plan: one for all gradients or, with "best", another one for raw gradients. For
-/// these, the library's all-reduce is always possible; beside a topology that carries only encoded
-/// messages, so is any other one. The library's topology alone means that everything is raw.
+/// Topologies of a plan: one for all gradients or, with "best", another one for raw gradients. Raw
+/// gradients may always take the library's all-reduce and, if `topology` carries only encoded
+/// messages, any other topology. A plan by the library alone is one in which every gradient is raw.
 struct Ways {
   std::string topology, raw_topology;
 };
@@ -214,7 +214,7 @@ Choices make_choices(const Problem& problem) {
       for (const std::int32_t k : ladder(problem, elements)) {
         add_unless_there(options, {algorithm, k});
       }
-      if (elements > 0 && elements < gradient.elements) {  // K = N as well, as in baselines
+      if (elements > 0 && elements < gradient.elements) {  // also K = N, which baselines take
         add_unless_there(options, {algorithm, static_cast<std::int32_t>(problem.nodes)});
       }
     }

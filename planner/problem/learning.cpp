@@ -49,7 +49,7 @@ StepsRatio read_ratio(const io::YamlNode& row) {
 void read_row(const io::YamlNode& row, Learning& learning) {
   row.expect_keys({"plan", "ratio", "p10", "p90", "after", "runs"});
   const std::string plan = row.at("plan").text();
-  // A run that never reaches the loss leaves the interval without an upper end.
+  // If a run never reaches DDP's loss, the interval has no upper end, and the plan has no ratio.
   if (row.at("ratio").text() == kNeverReached || !row.has("p90")) {
     learning.never.push_back(plan);
     return;

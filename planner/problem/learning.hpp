@@ -39,10 +39,10 @@ struct Learning {
   /// other plans are predicted from those of the algorithms: 1 plus, for each gradient, (r − 1) of
   /// its algorithm times the gradient's share in the weights of all gradients that the algorithm
   /// can compress. A gradient's weight is its PilotRow::lost times the number of its elements to
-  /// the power kOfSize. If the pilot measured no errors, it is the number of elements. A plan that
-  /// compresses all gradients with one algorithm thus has that algorithm's ratio, and one that
-  /// compresses nothing has 1. Other plans have wider intervals. nullopt if an algorithm is not in
-  /// the pilot. docs/learning.md has sources and figures.
+  /// the power kOfSize. If the pilot measured no errors, the weight is the number of elements. A
+  /// plan that compresses all gradients with one algorithm thus has that algorithm's ratio, and one
+  /// that compresses nothing has 1. Other plans have wider intervals. nullopt if an algorithm is
+  /// not in the pilot. docs/learning.md has sources and figures.
   std::optional<StepsRatio> of(const models::Model& model, const casync::Plan& plan,
                                const std::string& file = {}) const;
 

@@ -37,7 +37,6 @@ struct Limits {
   std::function<void(double share, double best_s)> progress = {};
 };
 
-/// True if the search was interrupted.
 inline bool is_interrupted(const Limits& limits) { return limits.interrupted.is_set(); }
 
 /// Kinds of jobs, by the way in which their schedule treats gradients.

@@ -33,7 +33,7 @@ struct StateMemory {
   std::int64_t gradients = 0;   ///< in the model's types, or this GPU's shards of them
   /// Optimizer state, with the fp32 copies of half-precision parameters.
   std::int64_t optimizer = 0;
-  /// Maximum of the parameters of neighbouring layers that are whole at the same time.
+  /// Largest sum of the parameters of neighbouring layers that are whole at the same time.
   std::int64_t gathered = 0;
   std::int64_t reductions = 0;  ///< gradients of layers that wait for their reduction
   std::int64_t residuals = 0;   ///< error feedback kept by codecs from step to step
@@ -58,14 +58,12 @@ inline std::int64_t room_of(const Problem& problem) {
   return limited ? problem.memory_bytes - problem.activation_bytes : INT64_MAX;
 }
 
-/// True if the plan's state fits into the memory of a GPU.
 inline bool fits(const Problem& problem, const casync::Plan& plan) {
   const std::int64_t room = room_of(problem);
   return room == INT64_MAX ||
          state_memory(problem.model, plan, find_optimizer(problem.optimizer)).total() <= room;
 }
 
-/// State memory of the plan with the problem's optimizer.
 inline StateMemory memory_of(const Problem& problem, const casync::Plan& plan) {
   return state_memory(problem.model, plan, find_optimizer(problem.optimizer));
 }

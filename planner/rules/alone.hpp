@@ -13,7 +13,7 @@ namespace hipress::planner {
 struct BaselineRow {
   std::string_view name;
   std::string_view help;
-  /// Makes the plan; it has no decisions if it is senseless here or equals another row's.
+  /// Makes the plan; one without decisions if it makes no sense here, or equals another row's.
   casync::Plan (*make)(const Problem& problem);
   bool compresses = true;  ///< false: topologies that sends_raw_alone() can carry it, too
   /// Topology of the baseline; empty: the problem's.

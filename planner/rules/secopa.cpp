@@ -1,7 +1,7 @@
 // SeCoPa (HiPress, SOSP 2021) decides every gradient on its own. For each number of partitions K,
 // raw and compressed, it adds up the costs of a chain of gather, broadcast and codec steps, and
 // takes the lowest sum. It assumes that partitions run in parallel for free, and ignores backward
-// and contention; the simulator models both.
+// and contention, which the simulator models.
 
 #include "planner/rules/secopa.hpp"
 
@@ -148,7 +148,7 @@ SearchResult search_secopa(const Problem& problem) {
                             : problem.profile
                                 ? measured_costs(*problem.profile, algorithm(name), problem.nodes)
                                 : published_costs(problem.nodes);
-  // By number of elements, since there are up to 2^20 values of K to try.
+  // Choices by number of elements, since each choice may try more than 2^14 values of K.
   std::unordered_map<std::int64_t, SecopaChoice> choices;
   for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
     const std::int64_t elements = problem.model.gradients[g].elements;

@@ -20,8 +20,8 @@ struct SecopaChoice {
 bool secopa_knows(std::string_view topology);
 
 /// SeCoPa's decision for a gradient of `elements` among `nodes`, by the formulas for `topology`.
-/// Compares the costs of all K from 1 to N (above 2^14, of powers of two and N), raw and
-/// compressed. Takes the first of the lowest; compression must be strictly cheaper than raw. One
+/// Compares the costs of all K from 1 to N, raw and compressed; above K = 2^14, only of powers of
+/// two and of N. Takes the first of the lowest; compression must be strictly cheaper than raw. One
 /// node has no receiver: raw, K = 1. Throws io::InputError for a topology without formulas.
 SecopaChoice choose(const SecopaCosts& costs, std::string_view topology, std::uint32_t nodes,
                     std::int64_t elements);

@@ -70,7 +70,7 @@ class Utilisation {
 /// low. The utilisation must not fall when the bandwidth rises.
 std::optional<double> least(Utilisation& utilisation, double wanted, Speed speed, double guess) {
   const auto reaches = [&](double bandwidth) { return utilisation.at(bandwidth, speed) >= wanted; };
-  // Ends of an interval are close to the nominal value.
+  // Ends of an interval are close to the nominal value, which is their `guess`, so steps are small.
   const bool nominal = speed == Speed::kNominal;
   const double step = nominal ? 4 : 1.5;
   double low = guess, high = guess;

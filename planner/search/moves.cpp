@@ -34,7 +34,7 @@ Neighbourhoods::Neighbourhoods(const Problem& problem, const Choices& choices) :
   for (std::uint32_t scheme = 0; scheme < choices.schemes.size(); ++scheme) {
     if (choices.schemes[scheme].batch.threshold_bytes == 0) schemes_.push_back(scheme);
   }
-  // Classes by number of elements, or by its power of two if there are too many.
+  // Classes by number of elements, or by the number's power of two if that makes too many classes.
   const std::vector<std::uint32_t> order = casync::backward_order(problem.model);
   std::map<std::int64_t, std::vector<std::uint32_t>, std::greater<>> by_size;
   for (const std::uint32_t g : order) by_size[problem.model.gradients[g].elements].push_back(g);

@@ -21,7 +21,7 @@ struct SearchRow {
   /// True: runs until Limits::budget_s or evaluations are used up, or until Limits::interrupted.
   /// Passes polish its plan, which must not be slower than any baseline.
   bool optimises = false;
-  /// It has an option set, which passes, explanations and the general bound use.
+  /// True: has an option set, which passes, explanations and the general bound use.
   bool has_options = true;
   /// Plans that differ from `plan` only in the unit that is decided together with the gradient: its
   /// layer or fragment. Null for searches with an option set.

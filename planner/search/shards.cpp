@@ -27,7 +27,7 @@ struct Forms {
   std::int8_t reduce = casync::kRaw;
 };
 
-/// True if some reduction exchanges messages, as all reductions with codecs do.
+/// True if a reduction exchanges messages, as those with codecs other than casts do.
 bool exchanges_any(const casync::Plan& plan) {
   return std::ranges::any_of(plan.decisions, [&](const casync::Decision& decision) {
     const casync::Algorithm* const algorithm =
@@ -113,8 +113,8 @@ class ShardSearch {
     const std::uint32_t shards = table_.sharding->shards(problem_.nodes);
     const bool of_hosts = cluster.host_link && each > 1 && each < shards && shards % each == 0;
     if (!of_hosts) return {1u};
-    // A size must be faster than the sizes before it by more than the tolerance. With several
-    // rails, an exchange among all GPUs at once, which sends more bytes between hosts, comes last.
+    // A size must be faster than those before it by more than the tolerance to be taken. With
+    // several rails, an exchange among all GPUs, which sends more bytes between hosts, comes last.
     return costs::rails(cluster) > 1 ? std::vector{each, 1u} : std::vector{1u, each};
   }
 

@@ -15,7 +15,7 @@ namespace hipress::planner {
 /// lossless codec. Other algorithms rely on error feedback, which gathers do not have.
 bool may_gather(const Problem& problem, const std::string& algorithm);
 
-/// True if the algorithm may compress reductions: a shard's message does not depend on the others.
+/// True if the algorithm may compress reductions: no shard's message depends on other shards.
 bool may_reduce(const std::string& algorithm);
 
 /// Reason why the schedule is impossible on the problem's nodes; empty if it is possible.
@@ -32,8 +32,9 @@ void send_as_stored(const models::Model& model, casync::Plan& plan);
 /// reductions or both raw if the step stays within the tolerance of the first round's time.
 ///
 /// Shards travel by Problem::shards_by. If they travel in messages, raw is as in send_as_stored(),
-/// and no lower bound is known. If hosts have several nodes and hold whole groups of them,
-/// compressed reductions may be exchanged within hosts first. `problem` must be a GpuProblem's.
+/// and no lower bound is known. Compressed reductions may be exchanged within hosts first if a
+/// host's number of nodes is above 1 and divides that of the shards. `problem` must be a
+/// GpuProblem's.
 SearchResult search_shards(const Problem& problem);
 
 /// Lets the compressed reductions exchange within hosts first, if hosts have several cards and hold

@@ -15,7 +15,7 @@ Candidate first_options(const StartContext& context) {
   return {context.scheme, std::vector<std::uint16_t>(context.choices.gradients.size(), 0)};
 }
 
-/// Option of gradient g with this algorithm (or its own raw form) and the K nearest to N, else 0.
+/// Option of gradient g with this algorithm and the K nearest to N; 0 if it has no such option.
 std::uint16_t nearest(const StartContext& context, std::size_t g, std::int8_t algorithm) {
   const std::vector<casync::Decision>& options = context.choices.gradients[g];
   std::uint16_t best = 0;

@@ -15,13 +15,13 @@ namespace hipress::planner {
 namespace {
 
 // Shares of the budget at which phases end. After kSearchShare, the best plans are simulated on the
-// requested network. If that network is not `port`, kOwnSearchShare replaces it.
+// requested network. If that network is not `port`, kOwnSearchShare replaces kSearchShare.
 constexpr double kGreedyShare = 0.15;
 constexpr double kStartShare = 0.4;
 constexpr double kSearchShare = 0.9;
 constexpr double kOwnSearchShare = 0.75;
 
-// Candidates that are simulated together, whatever the number of jobs.
+// Candidates that are simulated together. Constant, so that the plan does not depend on the jobs.
 constexpr std::size_t kBatch = 8;
 // Rounds of local search that begin with a start, not with a kick.
 constexpr std::size_t kFirstStarts = 4;
@@ -35,11 +35,11 @@ constexpr std::size_t kFinalists = 4;
 constexpr double kMinExactRuns = 150;
 // With a budget in evaluations: local search uses exact simulations of up to this many steps.
 constexpr std::size_t kMaxExactSteps = 50000;
-// A candidate is simulated exactly if its coarse time is at most this times the best one's.
+// A candidate is simulated exactly if its coarse time is at most this times the incumbent's.
 constexpr double kWorthLooking = 1.03;
 // Largest ratio of exact to coarse steps for exact simulations without a coarse filter.
 constexpr std::size_t kLookDirectly = 4;
-// Relative increase that the next local optimum may have, at the beginning of the search.
+// Largest relative increase from one local optimum to the next, at the beginning of the search.
 constexpr double kWarmth = 0.02;
 
 /// Detail of simulations: from coarse patterns, or exact.
@@ -266,7 +266,7 @@ class TimelineSearch {
       const bool first = round < std::min(kFirstStarts, starts_.size());
       Candidate from =
           first ? starts_[round].candidate : apply(neighbourhoods_.kick(current, draws_), current);
-      // Coarse times are too short if nodes differ; every second round has equal nodes.
+      // Coarse times are too short if nodes differ. In every second round, all nodes do equal work.
       const bool rotate = round % 2 == 1;
       if (rotate) from = rotating(std::move(from));
       const std::int64_t used = budget_.used();
@@ -532,7 +532,7 @@ class TimelineSearch {
   Found coarse_best_ = {{}, kNever};  // best result of coarse local search
   double improve_share_ = kSearchShare;
   bool begun_ = false;  // all starts were simulated
-  // Skips moves to plans in which nodes do different things.
+  // True: skips moves after which nodes would do different work.
   bool foldable_only_ = false;
 };
 

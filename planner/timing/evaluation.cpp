@@ -24,7 +24,6 @@ constexpr double kMaxTasksBesideFolded = 2e6;
 constexpr double kMaxFlowTasks = 1e8;    // largest graph with flows that share links
 constexpr double kMaxFoldedTasks = 1e8;  // largest graph of one node, if it stands for all
 
-/// Number of tasks that fit in memory.
 double fitting_tasks(const Machines& machines) {
   return machines.memory_bytes / (sim::bytes_of_graph(1) + sim::bytes_of_simulation(1));
 }
@@ -62,7 +61,7 @@ struct Treatment {
 
 /// Chooses how to simulate a graph. With few tasks it is simulated as it is, or folded if that
 /// changes nothing. With many tasks, one node is simulated for all. Network port replaces `fair` if
-/// that cannot fold the graph, or has too many flows.
+/// `fair` cannot fold the graph or would have too many flows.
 Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines, double tasks) {
   using casync::Foldability;
@@ -84,7 +83,7 @@ Treatment treatment_of(const models::Model& model, const casync::Plan& plan,
   }
   if (!on_port.empty()) treatment.network = sim::Network::kPort;
   if (const std::string why = why_whole(); !why.empty()) {
-    // A graph that cannot be folded is simulated whole up to a larger size.
+    // A graph that cannot be folded is simulated whole up to kMaxTasks, beyond most_tasks().
     if (tasks <= std::min(kMaxTasks, fitting_tasks(machines))) return {machines.network};
     treatment.possible = false;
     treatment.diagnostic =

@@ -109,7 +109,7 @@ PatternGraph Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) 
   schedule.transfer_order = choices_.schemes[candidate.scheme].transfer_order;
   schedule.units.reserve(units_.size());
   auto longest = static_cast<double>(compute_end_);
-  // As in casync::Layout, factors' indices follow those of gradients and groups, by unit.
+  // As in casync::Layout, factors' indices follow those of gradients and groups, unit by unit.
   auto factor = static_cast<std::uint32_t>(order_.size());
   for (const Unit& unit : units_) factor += unit.index >= order_.size() ? 1 : 0;
   for (const Unit& unit : units_) {

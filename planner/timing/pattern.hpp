@@ -18,8 +18,8 @@
 
 /// Patterns: building blocks of the planner's simulations.
 ///
-/// Most candidates of a search differ in only one gradient, so a whole graph for each of them would
-/// mostly repeat the others. A *pattern* holds the tasks of one unit (a gradient or bulk group) for
+/// Most candidates of a search differ in only one gradient, so a whole graph for each would mostly
+/// repeat the same tasks. A *pattern* holds the tasks of one unit (a gradient or bulk group) for
 /// one size, algorithm, K and topology, with their work in picoseconds and the tasks of the unit's
 /// factors. It contains no computation. It is made once, and reused wherever such a unit occurs.
 namespace hipress::planner {

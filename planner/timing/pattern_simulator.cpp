@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t kArrival = std::uint32_t{1} << 31;
 constexpr std::size_t kStates = 24;  // number of states that a recording keeps
 constexpr std::uint32_t kInstantsPerQuestion = 1024;
-// Replaces the number of predecessors of an AllReduce that is complete.
+// Entry in `waits` for an AllReduce that is complete, instead of its number of predecessors.
 constexpr std::uint16_t kDone = UINT16_MAX;
 
 bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
@@ -22,7 +22,6 @@ std::uint32_t common_units(const PatternGraph& a, const PatternGraph& b) {
   return static_cast<std::uint32_t>(differ.first - a.units.begin());
 }
 
-/// Largest number of all-reduces in a unit.
 std::size_t most_collectives(const PatternGraph& graph) {
   std::size_t most = 0;
   for (const PlacedUnit& unit : graph.units) {
@@ -31,8 +30,8 @@ std::size_t most_collectives(const PatternGraph& graph) {
   return most;
 }
 
-/// Number of units, out of the `common` first ones, before whose release both simulations are
-/// alike: fewer if a unit's all-reduce of a later stage may wait for one of a following unit.
+/// Number of units, at most `common`, before whose release both simulations are alike. With
+/// all-reduces of several stages it may be lower, as a later stage may wait for following units.
 std::uint32_t alike_before(std::uint32_t common, const PatternGraph& a, const PatternGraph& b) {
   const std::size_t most = std::max(most_collectives(a), most_collectives(b));
   const auto later = static_cast<std::uint32_t>(most > 1 ? most - 1 : 0);
@@ -311,7 +310,7 @@ void PatternSimulator::hold_collectives(std::uint32_t unit) {
   }
 }
 
-/// Lets the node's next AllReduce start, if its unit is ready.
+/// Lets the node's next AllReduce start, if its unit is ready and it waits for nothing else.
 void PatternSimulator::end_collective(std::uint32_t unit, std::uint32_t step) {
   const std::uint32_t representatives = graph_->representatives;
   const std::vector<std::uint32_t>& firsts = graph_->units[unit].pattern->collectives;

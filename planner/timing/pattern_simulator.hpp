@@ -22,7 +22,7 @@ namespace hipress::planner {
 /// A unit placed in a timeline.
 struct PlacedUnit {
   std::int64_t ready = 0;  ///< ps; the end of its last Backward
-  /// Position among the Backwards that end at that instant, which have a round of events each.
+  /// Position among the Backwards that end at `ready`, each of which has a round of events.
   std::uint32_t round = 0;
   std::uint32_t index = 0;  ///< Task::gradient of its tasks
   std::uint32_t need = 0;   ///< its TaskGraph::need_places

@@ -23,8 +23,8 @@ std::uint16_t place_of(std::vector<casync::Decision>& options, const casync::Dec
   return place;
 }
 
-/// Splits groups by hand, if decisions changed: members with the same algorithm stay together. A
-/// gradient that remains alone leaves the group.
+/// Splits groups that were made by hand, if decisions changed: members with the same algorithm stay
+/// together. A gradient that remains alone leaves the group.
 std::vector<std::vector<std::uint32_t>> regrouped(const casync::Plan& original,
                                                   const std::vector<casync::Decision>& decisions) {
   std::vector<std::vector<std::uint32_t>> groups;

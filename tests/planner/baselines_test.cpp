@@ -61,7 +61,7 @@ TEST_CASE("baselines are simulated as the plans that they stand for") {
   // Raw ring with K = N: 2(N−1)·(α + S/(N·B)).
   const double none = 2 * (kNodes - 1) * (kOverhead + 4.0 * elements / kNodes / kBandwidth);
   CHECK(times.at("none") == Approx(none));
-  // In each of the K = N partitions, in sequence: an encode, N−1 hops that each end with a
+  // Each of the K = N partitions takes, in sequence, an encode, N−1 hops that each end with a
   // decode-and-add and an encode, N−1 hops that forward, and a decode. The messages have half of
   // the bytes. A codec stream mostly works for one partition at a time. However, a node also
   // decodes its copies during the next hop, so the last decode may wait for another decode.
@@ -88,8 +88,8 @@ TEST_CASE("baselines that decide a verdict and take little are simulated first")
         std::vector<std::string_view>{"none_grouped", "ddp", "fp16_grouped", "all_grouped",
                                       "secopa_grouped", "ddp_fp16", "ddp_powersgd", "none", "fp16",
                                       "all", "threshold_262144", "secopa", "greedy"});
-  // The tasks of the first five, none, fp16, all, threshold_262144 and secopa, determine their
-  // order. Those of the others have no effect.
+  // The tasks of the first five rows (none, fp16, all, threshold_262144, secopa) determine their
+  // order. The tasks of the other rows have no effect.
   std::vector<double> tasks(rows.size());
   std::ranges::copy(std::array{5.0, 1.0, 2.0, 4.0, 3.0}, tasks.begin());
   const std::vector<std::string_view> order = names(tasks);
@@ -137,7 +137,7 @@ TEST_CASE("baselines whose own algorithm the profile lacks are not simulated, an
 TEST_CASE("below the threshold, its baseline is none") {
   const auto times = times_of(32 * kNodes * 10);
   CHECK(times.at("threshold_262144") == times.at("none"));
-  // The messages are so small that five codec steps take longer.
+  // The messages are so small that the codec steps of `all` take longer than it saves.
   CHECK(times.at("all") > times.at("none"));
   CHECK(times.at("secopa") <= times.at("all"));  // SeCoPa's formulas consider that, too
 }

@@ -215,8 +215,8 @@ links: {overhead: 0s, bandwidth: 1GB/s, latency: 0s}
 
 TEST_CASE("where links in a node are fast, its GPUs sum first") {
   // S = 4 MB. The reduce-scatter and the all-gather on a node's link take S/2/B each, 0.2 ms at 10
-  // GB/s. Between two nodes it takes at least S/B = 4 ms. With every GPU as a node, the link that
-  // two GPUs share would carry 1.5·S, which takes 6 ms.
+  // GB/s. The exchange between the two nodes takes at least S/B = 4 ms. With every GPU as a node,
+  // the link that two GPUs share would carry 1.5·S, which takes 6 ms.
   const TwoLevels work("10GB/s");
   const nlohmann::json report = work.plan("--topology BEST");
   CHECK(report.at("predicted_iteration_s").get<double>() == Approx(4.4e-3).epsilon(1e-6));
@@ -226,7 +226,7 @@ TEST_CASE("where links in a node are fast, its GPUs sum first") {
 }
 
 TEST_CASE("where links in a node are no faster than those between, every GPU is a node", "[tool]") {
-  // Two levels take 2 ms, 4 ms and 2 ms. In one, a ring of four GPUs takes 2·3/4·S/B = 6 ms.
+  // Two levels take 2 + 4 + 2 ms. In one level, a ring of four GPUs takes 2·3/4·S/B = 6 ms.
   const TwoLevels work("1GB/s");
   const nlohmann::json report = work.plan("--topology BEST");
   CHECK(report.at("predicted_iteration_s").get<double>() == Approx(6e-3).epsilon(1e-6));

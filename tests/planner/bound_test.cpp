@@ -9,7 +9,7 @@
 namespace hipress::planner {
 namespace {
 
-/// Checks the bound of all plans, and of one plan alone, against simulations of random plans.
+/// Checks lower bounds on all plans, and on single plans, against simulations of random plans.
 void check_instance(std::uint64_t seed, const Features& features, int plans) {
   RandomInstance instance(seed, features);
   INFO("seed " << seed);
@@ -51,7 +51,7 @@ TEST_CASE("the bound is below random plans on machines with layers", "[slow]") {
 }
 
 TEST_CASE("the bound of a single node is what coding takes") {
-  // Nothing is sent. Raw gradients end with backward; compressed ones are encoded and decoded.
+  // One node sends nothing: raw gradients end with backward, others are encoded and decoded.
   RandomInstance instance(1, {.uneven = false, .layered = false});
   models::Model model = instance.model();
   model.micro_steps = 3;

@@ -205,7 +205,7 @@ TEST_CASE("without a turn in the usual range it is looked for as far as the quan
   REQUIRE(point.turns.size() == 1);
   CHECK(point.turns.front().value > 64 * point.given);
   CHECK(point.curve.back().value > point.turns.front().value);
-  // From another value, the search must find the same turn.
+  // Starting at another bandwidth, the search must find the same turn.
   const PreparedRequest fast(of_vgg19("25Gbps"), PlanForm::kYaml);
   WhatIf other(fast, kEvaluations);
   CHECK(break_even_point(other, find_quantity("bandwidth")).turns.front().value ==
@@ -251,7 +251,7 @@ TEST_CASE("known plans are simulated again, and turn about where searched ones d
   const TimedPlan& plan = advice.comparison.compressed->plan;
   const auto own_s =
       affordable_iteration(faster.model, plan.plan, *faster.machines, plan.transfer_order);
-  // At this value, another known plan may be faster.
+  // At this value, another known plan may be faster than the fastest at 10 Gbit/s.
   CHECK(*twice.compressed_s <= *own_s.iteration_s);
   CHECK(*twice.compressed_s > 0.8 * *own_s.iteration_s);
   const BreakEvenPoint brief = break_even_point(known, bandwidth);

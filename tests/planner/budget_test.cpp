@@ -144,7 +144,7 @@ TEST_CASE("a graph that does not fit in memory is folded, or not simulated") {
       plans::resolve_plan("all", {.model = large.model, .topology = "ps", .nodes = 64}).plan;
   const AffordableTime alone = affordable_iteration(large.model, plan, large.machines);
   REQUIRE(alone.iteration_s);
-  // 64·63·3 messages and the codec tasks make about 90000 tasks of 84 bytes. All nodes are alike.
+  // Messages (64·63·3) and codecs make about 90000 tasks of 84 bytes. Those of a node fit in 1 MB.
   large.machines.memory_bytes = 1e6;
   const AffordableTime folded = affordable_iteration(large.model, plan, large.machines);
   CHECK(folded.iteration_s == alone.iteration_s);
@@ -159,7 +159,8 @@ TEST_CASE("costs whose sums 64 bits do not hold are refused, not wrapped around"
   for (models::Gradient& gradient : large.model.gradients) {
     gradient.elements = std::int64_t{1} << 46;
   }
-  // One task may take the 9.4e5 s of 2^48 bytes at 300 MB/s. A server receives 1023 such messages.
+  // A message of 2^48 bytes takes 9.4e5 s at 300 MB/s, which one task may. A server receives 1023
+  // of them.
   large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 3e8;
   const casync::Plan one = {.topology = "ps",
                             .nodes = 1 << 10,

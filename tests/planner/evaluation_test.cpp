@@ -41,7 +41,7 @@ struct Instance {
   casync::Plan plan;
 };
 
-// 7·N·(N − 1) tasks for each gradient, 4.2 million, are more than can be simulated repeatedly.
+// 150 · 7·N·(N − 1) tasks, 4.2 million, are more than can be simulated repeatedly.
 constexpr std::uint32_t kManyNodes = 64;
 constexpr std::size_t kManyGradients = 150;
 
@@ -88,7 +88,7 @@ TEST_CASE("what a simulation runs is estimated as it is folded") {
 TEST_CASE("large graphs are folded where transfers slow kernels too") {
   Instance large(kManyNodes, kManyGradients, sim::Network::kPort);
   large.machines.cluster.overlap.codec_transfer = 1.5;
-  // PatternSimulator does not model this effect.
+  // PatternSimulator does not model transfers that slow codecs.
   CHECK_FALSE(nodes_are_alike(large.machines.cluster));
   const AffordableTime folded = affordable_iteration(large.model, large.plan, large.machines);
   REQUIRE(folded.iteration_s);

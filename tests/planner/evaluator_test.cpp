@@ -164,7 +164,7 @@ TEST_CASE("a timeline that begins or ends with another is as one from the start"
 }
 
 TEST_CASE("a plan that cannot be folded is estimated coarsely where whole graphs are too large") {
-  // 150 gradients have 3.5 · 2 · 64 · 63 tasks each, 4.2e6. K = 15 is not a multiple of 64.
+  // 150 gradients have 3.5 · 2 · 64 · 63 tasks each: 4.2e6. K = 15 is not a multiple of 64.
   RandomProblem random(1, {.most_gradients = 4, .most_nodes = 4});
   Problem problem = random.problem(sim::Network::kPort);
   models::Model model;

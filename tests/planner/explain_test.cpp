@@ -140,8 +140,8 @@ TEST_CASE_METHOD(TwoGradients, "a plan's memory is that of its messages and resi
     CHECK(memory.buffer_bytes == 3 * slice * 4);
   }
   SECTION("onebit") {
-    // Each node encodes three slices for other nodes, and the mean of its own slice. All four keep
-    // a residual. It receives three messages with slices and three with means.
+    // Each node encodes three slices for other nodes, and the mean of its own slice. Each of these
+    // four slices has a residual. It receives three messages with slices and three with means.
     const PlanMemory memory = explained({0, 4}).memory;
     CHECK(memory.residual_bytes == 4 * slice * 4);
     CHECK(memory.buffer_bytes == 10 * algorithm("onebit").encoded_bytes(slice));
@@ -177,7 +177,7 @@ TEST_CASE("a plan's memory is the same folded and in batches") {
     const PlanMemory folded = plan_memory(model, plan, casync::Folding::kFolded);
     plan.batch.threshold_bytes = 1 << 20;
     const PlanMemory batched = plan_memory(model, plan, casync::Folding::kNone);
-    // Every node encodes a slice of each partition. Together they have 3 · 320 fp32 values.
+    // Every node encodes all 4 partitions. Those of g and h have 3 · 320 fp32 values together.
     CHECK(whole.residual_bytes == 4 * 3 * 320 * 4);
     for (const PlanMemory& other : {folded, batched}) {
       CHECK(other.residual_bytes == whole.residual_bytes);

@@ -45,7 +45,7 @@ TEST_CASE("brute force with shared timelines finds the time of brute force witho
 }
 
 TEST_CASE("brute force goes through every plan once") {
-  // Three algorithms or raw, and K = 1 or N, are 8 options per gradient, so there are 8³ plans.
+  // Each of 3 gradients is raw or takes one of 3 algorithms, with K = 1 or N: 8³ plans.
   RandomProblem random(4, {.least_gradients = 3, .most_gradients = 3, .most_nodes = 4});
   // Large enough for N slices.
   for (auto& gradient : random.model.gradients) gradient.elements += 1024;
@@ -91,7 +91,7 @@ TEST_CASE("the bound is never above the fastest plan of 300 random instances", "
 /// Counts instances by how much slower the search's plan is than the fastest plan.
 struct Shortfall {
   int instances = 0;
-  int near = 0;  ///< instances with at most 0.5 % more
+  int near = 0;  ///< instances whose plan is at most 0.5 % slower
 };
 
 Shortfall shortfall(std::uint64_t first, std::uint64_t last, const RandomProblem::Range& range) {

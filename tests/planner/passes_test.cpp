@@ -229,7 +229,7 @@ TEST_CASE(
       CHECK(plan.iteration_s <= rival.iteration_s * kNothing);
       if (rival.iteration_s <= plan.iteration_s) CHECK(*plan.upper_s <= *rival.upper_s * kNothing);
     }
-    // One baseline may have the shorter median, and another one the lower upper end.
+    // The plan may lie between the baselines with the shortest median and the lowest upper end.
     in_between += *plan.upper_s > least_upper_s * kNothing;
     lower += *plan.upper_s < *upper_end_s(problem, found);
   }

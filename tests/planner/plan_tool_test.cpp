@@ -337,7 +337,7 @@ TEST_CASE_METHOD(
     "in hipress-sim, too",
     "[tool]") {
   write("model.csv", "name,elements,ready_us\ng,64000,1000\n");
-  // The all-reduce was measured at 1 GB/s with 2 ns a byte; an ideal ring of two takes 1 ns.
+  // The all-reduce was measured at 1 GB/s with 2 ns a byte; an ideal ring of two takes 1 ns a byte.
   write("lab.yaml",
         "schema: hipress.profile/1\nname: lab\nsource: test\n"
         "hardware: {name: test, device: cpu, memory_bandwidth: 10GB/s}\n"
@@ -611,7 +611,7 @@ TEST_CASE_METHOD(PlanFixture, "a plan compresses with the algorithms named and n
   CHECK_THAT(read("plan.yaml"), Contains("algorithm: fp16"));
   CHECK_THAT(done.out, !Contains("is faster than this plan"));
   CHECK_THAT(done.err, !Contains("--algorithm"));  // the YAML names the algorithm
-  // A text plan with one algorithm does not name it. A replay would take onebit, slow here.
+  // A text plan does not name its only algorithm. A replay would take onebit, which is slow here.
   const ToolRun text = run(common + "--output plan.txt --json");
   REQUIRE(text.status == 0);
   CHECK_THAT(read("plan.txt"), Contains("g,1000000,y,2\n"));

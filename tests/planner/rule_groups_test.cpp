@@ -50,7 +50,8 @@ std::set<Pair> pairs_of(const std::vector<std::vector<std::size_t>>& groups) {
   return pairs;
 }
 
-/// Keeps in `common` the pairs of gradients that share a group, however the others are decided.
+/// Keeps in `common` the pairs of gradients that share a group, whatever is decided from `place`
+/// on.
 void keep_common(const Instance& instance, Decided decided, std::size_t place,
                  std::optional<std::set<Pair>>& common) {
   if (place == decided.size()) {

@@ -28,7 +28,7 @@ TEST_CASE("ps charges min(K+1, N) encodes and min(N-1+K, 2(N-1)) decodes in a ro
   CHECK(four.compress);
   CHECK(four.partitions == 4);
   CHECK(four.cost == 2064);
-  // Free transfers: K = 1 has the fewest codec steps, 2 encodes and min(4, 6) = 4 decodes, 42.
+  // Free transfers: K = 1 has the fewest codec steps: 2 encodes and min(4, 6) = 4 decodes cost 42.
   const SecopaCosts codecs_only = {constant(1), constant(10), same(constant(1e6)),
                                    same(constant(0))};
   CHECK(choose(codecs_only, "ps", 4, 4).partitions == 1);
@@ -36,7 +36,8 @@ TEST_CASE("ps charges min(K+1, N) encodes and min(N-1+K, 2(N-1)) decodes in a ro
 }
 
 TEST_CASE("ring charges 2(N-1) sends, and N encodes and decodes if compressed") {
-  // N = 3 and K = 3, so x = 2. Raw: 2·2·(5·2) = 40. Compressed: 2·2·2 + 3·1 + 3·2 = 17.
+  // N = 3 and K = 3, so x = 2. Raw sends cost 2·2·(5·2) = 40. Compressed, sends, encodes and
+  // decodes cost 2·2·2 + 3·1 + 3·2 = 17.
   const SecopaCosts costs = {constant(1), constant(2), same(proportional(5)),
                              same(proportional(1))};
   const SecopaChoice compressed = choose(costs, "ring", 3, 6);
@@ -70,7 +71,7 @@ TEST_CASE("published costs are constant below the point where the line meets the
   CHECK(costs.raw.broadcast(9923) == Approx(0.45538 + 1.2915e-5 * 9923));
   // For gather, A is above the overhead, so the line holds from 0 on.
   CHECK(costs.raw.gather(0) == 1.4406);
-  // A compressed message has 1/16 of the elements, which is also the number that is decoded.
+  // A compressed message has 1/16 of the elements. The decode's cost depends on that number, too.
   CHECK(costs.compressed.gather(1.6e6) == costs.raw.gather(1e5));
   CHECK(costs.decode(1.6e9) == 1.3956e-1 + 6.2041e-9 * 1e8);
   CHECK(costs.encode(1e8) == 5.8938e-2 + 1.4133e-8 * 1e8);
@@ -145,7 +146,7 @@ TEST_CASE("fits of fan-in and fan-out are left out on other links than they were
   CHECK(moved.link == slow);
   CHECK(moved.fan_in.empty());
   CHECK(moved.fan_out.empty());
-  // It takes L + 3·(o + 4000 B / 1 GB/s) = 5 + 3·(1 + 4) us.
+  // The gather takes L + 3·(o + 4000 B / 1 GB/s) = 5 + 3·(1 + 4) us.
   CHECK(measured_costs(moved, kEighth, 4).raw.gather(1000) == Approx(20e-6));
 }
 

@@ -88,7 +88,6 @@ ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& sche
   return made;
 }
 
-/// Simulates the baselines of sharded jobs.
 std::vector<Baseline> baselines_of(const Problem& problem,
                                    const std::string& shards_by = "library") {
   const GpuProblem gpus(problem);
@@ -115,7 +114,7 @@ TEST_CASE("a sharded plan compresses where the network bounds, and nothing where
   const double raw_s = step_of(on_gpus.problem(), raw);
   CHECK(plan.iteration_s < 0.8 * raw_s);
   CHECK(plan.lower_bound_s > 0.7 * plan.iteration_s);
-  // No single form for all layers may be faster by more than twice the tolerance.
+  // One form for all layers may not beat the plan by more than twice the tolerance.
   for (const std::int8_t gather : {casync::kRaw, std::int8_t{0}, std::int8_t{1}}) {
     for (const std::int8_t reduce : {casync::kRaw, std::int8_t{0}, std::int8_t{1}}) {
       for (const std::uint32_t within : {1u, 8u}) {
@@ -429,7 +428,7 @@ TEST_CASE("sharded plans are compared with FSDP2, FSDP1, HSDP and ZeRO++ as they
                                                       "hsdp_mixed", "zeropp"});
   CHECK(*in_fp32[0].iteration_s > 1.5 * *in_fp32[1].iteration_s);
   CHECK(*in_fp32[1].iteration_s == Approx(*in_bf16[0].iteration_s).epsilon(1e-2));
-  // Per parameter, fp32 sends 3 · 4 bytes; bf16 with reductions in fp32 sends 2 · 2 + 4 bytes.
+  // Two gathers and a reduction send 3 · 4 bytes a parameter in fp32, 2 · 2 + 4 with bf16 gathers.
   const auto bytes = [&](const Baseline& one) {
     return figures_of(gpus.problem(), one.plan).traffic.bytes_per_step;
   };
@@ -643,7 +642,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   CHECK(answer.at("schedules")[1].at("peak_memory_bytes") <
         answer.at("schedules")[0].at("peak_memory_bytes"));
   CHECK(answer.at("peak_memory").at("gathered").get<std::int64_t>() >= 0);
-  // Nine baselines are of sharded jobs, since gpt2 is in fp32. The others are DDP's.
+  // The answer has all nine sharded baselines, even those in bf16 (gpt2 is in fp32), and DDP's.
   CHECK(answer.at("baselines").size() >= 12);
   CHECK(answer.at("baselines").at("fsdp2") >= answer.at("baselines").at("fsdp2_mixed"));
   CHECK(answer.at("baselines").at("fsdp2_mixed") >= answer.at("baselines").at("fsdp2_bf16"));

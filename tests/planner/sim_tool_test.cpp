@@ -352,7 +352,7 @@ TEST_CASE_METHOD(SimFixture, "option --sensitivity shows what 10 % more of somet
   const ToolRun done = run("hipress-sim --json --sensitivity --plan none " + kTwo);
   REQUIRE(done.status == 0);
   const auto rows = nlohmann::json::parse(done.out).at("sensitivity");
-  // Communication of 2·(10 us + 128 us + 5 us) is exposed.
+  // Communication of 2·(10 us + 128 us + 5 us) is exposed. Each row improves one quantity by 10 %.
   CHECK(rows.at("bandwidth").at("change_s").get<double>() == Approx(-256e-6 / 11).epsilon(1e-6));
   CHECK(rows.at("latency").at("change_s").get<double>() == Approx(-1e-6).epsilon(1e-6));
   CHECK(rows.at("overhead").at("change_s").get<double>() == Approx(-2e-6).epsilon(1e-6));
@@ -453,7 +453,7 @@ TEST_CASE_METHOD(SimFixture, "reports say which mix of computation a prediction 
   };
   const std::string on_matrix = " --cluster matrix.yaml";
   const auto gemm = simulated("gemm", on_matrix), norm = simulated("norm", on_matrix);
-  // Class gemm does not slow codecs, so such a model is as fast as without a matrix.
+  // Class gemm does not slow codecs, so a model of gemm alone is as fast as without a matrix.
   CHECK(gemm["iteration_s"] == simulated("gemm", "")["iteration_s"]);
   CHECK(norm["iteration_s"].get<double>() > gemm["iteration_s"].get<double>());
   CHECK(gemm["mix"]["gemm"] == 1);
@@ -872,7 +872,7 @@ TEST_CASE_METHOD(SimFixture, "wrong requests of hipress-sim are refused with the
     refuses("--plan none --jobs 100000 " + kTwo, "--jobs", "4096");
   }
   SECTION("no folder for the trace") {
-    // It is refused before any other file is read.
+    // The option is refused before any input file is read.
     const ToolRun done = run("hipress-sim --plan none.txt --trace no/such/trace.json " + kTwo);
     CHECK(done.status == 2);
     CHECK_THAT(done.err, Contains("no/such"));

@@ -126,7 +126,7 @@ TEST_CASE("a timeline with stages that begins or ends with another is as one fro
   }
 }
 
-/// Checks the bound of all plans, and of one plan alone, against simulations of random plans.
+/// Checks lower bounds on all plans, and on single plans, against simulations of random plans.
 void check_bound(std::uint64_t first, std::uint64_t last, int plans) {
   for (std::uint64_t seed = first; seed < last; ++seed) {
     RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 8, .most_nodes = 16});
@@ -303,7 +303,7 @@ TEST_CASE("a choice whose codec refuses a gradient's shape is not offered for it
     }
   }
   SECTION("of ranks that would not make it smaller") {
-    // Factors are as large as the matrix: 2·128·(512 + 512) = 512·512.
+    // v's factors must have less than half of its numbers, but 2·128·(512 + 512) = 512·512.
     problem.algorithms = {"powersgd(rank=128)"};
     CHECK(offers(0));
     CHECK_FALSE(offers(2));

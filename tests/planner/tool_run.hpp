@@ -12,7 +12,6 @@
 
 namespace hipress::planner {
 
-/// Exit status and output of a tool.
 struct ToolRun {
   int status = -1;
   std::string out;

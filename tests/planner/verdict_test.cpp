@@ -40,7 +40,7 @@ TEST_CASE("DDP's buckets follow the order of backward") {
 TEST_CASE("DDP's buckets hold gradients of one type, which are all-reduced as they are") {
   models::Model model = model_of({1 << 20, 8, 1 << 18, 16, 1 << 20});
   for (const int g : {1, 2, 4}) model.gradients[g].dtype = models::Dtype::kBfloat16;
-  // 2^20 fp32 numbers fill the first fp32 bucket. The first bf16 bucket is another one.
+  // 2^20 fp32 numbers fill the first fp32 bucket. The bf16 gradients have a bucket of their own.
   CHECK(ddp_buckets(model) == std::vector<std::vector<std::uint32_t>>{{0}, {1, 2, 4}, {3}});
   const Problem problem = {.model = model, .nodes = 4, .algorithms = {"onebit"}};
   const casync::Plan plan = ddp(problem);
@@ -139,7 +139,7 @@ TEST_CASE("a plan that is faster by less than it may be wrong is too close to ca
 }
 
 TEST_CASE("an interval wider than a factor of 3 decides nothing") {
-  // If links take all of the time, p90/p10 = exp(2 · 1.2816 σ): 2.97 for σ = 0.425, 3.03 for 0.433.
+  // If links take all of the time, p90/p10 = exp(2 · 1.2816 σ): 2.93 for σ = 0.42, 3.09 for 0.44.
   const Case one;
   for (const auto& [links, answer] :
        {std::pair(0.42, Answer::kCompress), std::pair(0.44, Answer::kTooUncertain)}) {

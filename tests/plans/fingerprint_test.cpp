@@ -70,7 +70,7 @@ TEST_CASE("a fingerprint is the same where the exchange is") {
 }
 
 TEST_CASE("a fingerprint differs where ready times make other groups or another order") {
-  // Two ready times of gradient a (400 bytes), as from the files of two ranks; c has 200 bytes.
+  // Two ranks read different ready times of gradient a (400 bytes). Gradient c has 200 bytes.
   models::Model model = small_model();
   casync::Plan plan = resolve_plan("none", {model, "ps", 4}).plan;
   const auto differ = [&](double ready_of_a_s, double other_s) {

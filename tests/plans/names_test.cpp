@@ -1,4 +1,4 @@
-// Tests that hipress-exec accepts the plans of every name that hipress-plan accepts, in both forms.
+// Tests that plans with any gradient name of a model can be written and read, as text and YAML.
 
 #include <fmt/format.h>
 
@@ -58,8 +58,8 @@ void require_same(const casync::Plan& read, const casync::Plan& written) {
   }
 }
 
-/// Reads a model with a gradient of that name, and writes and reads plans for it in both forms.
-/// Returns true if the name was accepted.
+/// Reads a model with a gradient of that name, and writes and reads plans for it as text and as
+/// YAML. Returns true if the name was accepted.
 bool accepted_and_planned(const TemporaryFolder& folder, const Name& name) {
   CAPTURE(escaped(name));
   const std::string file = folder.file(

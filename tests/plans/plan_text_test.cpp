@@ -30,7 +30,7 @@ TEST_CASE("SeCoPa's published plans read, and write back byte for byte") {
 }
 
 TEST_CASE("a plan for the gradients in another order is matched by name") {
-  // The shipped VGG19 lists the gradients in backward order, the plan in forward order.
+  // The built-in model vgg19 lists the gradients in backward order, the plan in forward order.
   const models::Model model = models::read_model("vgg19");
   const std::string path = HIPRESS_SOURCE_DIR "/tests/data/secopa_vgg19_PS_16.txt";
   const ResolvedPlan resolved = resolve_plan(path, {model, "ps", 16});

@@ -137,7 +137,7 @@ TEST_CASE("lines that no simulation comes to count as not there") {
   journal.close();
   const Cache cache(path);
   CHECK(cache.size() == 2);
-  // The other four lines have no key or no outcome.
+  // Four more lines have a valid checksum, but no key or no outcome.
   CHECK(cache.incredible() == static_cast<std::size_t>(wrong) + 4);
   REQUIRE(cache.find("good") != nullptr);
   CHECK(*cache.find("good") == outcome(5));
@@ -214,7 +214,7 @@ TEST_CASE("a plan that is not what was kept under its key counts as not there") 
   }
   std::ofstream(file) << whole << "schedule: fsdp\n";
   CHECK(cache.find_plan("a") == std::nullopt);
-  // A copy under another key counts as the plan of another point.
+  // A copy under another key is ignored, since the checksum covers the key.
   std::ofstream(file) << whole;
   fs::copy_file(file, path + "/b.yaml");
   CHECK(cache.find_plan("b") == std::nullopt);

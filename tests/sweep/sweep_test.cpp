@@ -248,8 +248,8 @@ TEST_CASE_METHOD(SweepFixture, "a sweep agrees with the simulation of each of it
   Sweep sweep(read, {}, kNoPlans);
   const std::vector<SweepRow> rows = sweep.run(1, {});
   REQUIRE(rows.size() == 2u * 3 * 2 * 2 * 2 * 2 * 2);
-  // Raw, onebit and fp16 each have 10 graphs: 2·3 with K = N (by topology and nodes; the raw ones
-  // are the baselines), and 2·2 with K = 2, since N = 2 has that already. Each runs on 2·2
+  // Raw, onebit and fp16 each have 10 graphs: 2·3 with K = N, by topology and nodes (the raw ones
+  // are the baselines), and 2·2 with K = 2, since for N = 2 that is K = N. Each runs on 2·2
   // machines.
   CHECK(sweep.size().graphs == 3 * (6 + 4));
   CHECK(sweep.size().simulations == 4 * sweep.size().graphs);
@@ -428,7 +428,7 @@ TEST_CASE_METHOD(SweepFixture, "a plan that cannot be made is refused at its lin
   CHECK_THAT(refusal("plan: refused\n"), Contains("spec.yaml:3: plan 'refused': no plan today"));
   CHECK_THAT(refusal("plan: best\npartitions: [plan, 2]\n"),
              Contains("spec.yaml:3: plan 'best'") && Contains("leave out axis partitions"));
-  // Without a named plan `best`, it counts as a file or a built-in name.
+  // Without a named plan `best`, that word counts as a file or a built-in name.
   refuses(kBase + "plan: best\n", 3, "best", "threshold");
 }
 
