@@ -37,7 +37,8 @@ class GraphBuilder {
   // Without name_operands(), the next functions do nothing and return kNoIndex.
   /// The buffer of a task's slice: (gradient, partition) on its node.
   std::uint32_t slice_of(const Task& task, std::int64_t bytes);
-  /// The buffer of a whole factor on a node. slice_of() then makes parts of it.
+  /// The buffer of a whole factor (a low-rank codec's message) on a node; `unit` is the factor's
+  /// own number. Slices of the factor that slice_of() makes later are parts of this buffer.
   std::uint32_t factor(std::uint32_t unit, std::uint32_t node, std::int64_t bytes);
   /// The buffer of a new message on a node.
   std::uint32_t message(std::uint32_t node, std::int8_t algorithm, std::int64_t bytes);

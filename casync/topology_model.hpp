@@ -38,9 +38,9 @@ struct Wire {
   double fan(const SliceCosts& slice) const;
 };
 
-/// Load of one unit on one kind of resource. A node's load is `all`, plus `served` for every
-/// partition that it serves (`served_last` for the last partition, which may be shorter). `average`
-/// is the mean over nodes.
+/// Load of one unit (gradient, bulk group or factor) on one kind of resource. Every node has the
+/// load `all`. A node that serves partitions of the unit has `served` more for each (`served_last`
+/// for the last partition, which may be shorter). `average` is the mean over nodes.
 struct Work {
   double average = 0;
   double all = 0;

@@ -67,8 +67,9 @@ inline constexpr std::array<OverlapConstant, 3> kOverlapConstants = {{
 /// Sets the constant and, if there is a matrix, all entries for which it stands.
 void set_constant(OverlapFactors& factors, const OverlapConstant& constant, double value);
 
-/// Replaces a matrix by constants: each is the larger of the factors of both directions, for the
-/// assumed mix. Returns constants unchanged.
+/// Replaces a matrix by the three constants. Each is the larger of two factors: that of either kind
+/// of work beside the other. Factors by class of computation are first averaged with
+/// models::assumed_mix(). Factors without a matrix are returned unchanged.
 OverlapFactors constants_of(const OverlapFactors& factors);
 
 /// True if any factor exceeds 1.

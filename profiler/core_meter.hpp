@@ -9,9 +9,10 @@
 
 namespace hipress::profiler {
 
-/// Measures the core time that other threads use. A counting thread runs on each core. Like a codec
-/// thread, it yields its core to waiting threads: after a time slice (runtime::kTurn), or at once,
-/// as long codec tasks do (casync::kLongElements). The counts it misses show the time for which
+/// Measures the core time that other threads use. A counting thread runs on each core. It
+/// yields the core to waiting threads by one of two rules (Leaves): after a time slice
+/// (runtime::kTurn), as codec threads do, or at once, as they do during a long task
+/// (casync::kLongElements). The counts it misses show the time for which
 /// other threads had the core. The kernel's accounting cannot show it: much of a network's core
 /// time is spent in interrupts, which are charged to the interrupted thread or to no thread.
 class CoreMeter {

@@ -241,7 +241,7 @@ Fields fields(PlanRequest& request) {
   made.add(
           "accuracy", &request.request.accuracy,
           "Coarseness of a program, in the order of `coarsest`: as coarse as an algorithm, "
-          "tern.pse=terngrad, or from 1 (fp16) to 4 (dgc), the default; may be given several times")
+          "tern.pse=terngrad, or from 1 (fp16) to 5 (dgc), the default; may be given several times")
       .repeated();
   made.under(headings::kSearch, cases.broadcasts);
   made.add("search", &request.request.search,

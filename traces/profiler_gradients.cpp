@@ -511,7 +511,8 @@ void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
   } else if (step.averages.count == 0 && step.collectives == 0) {
     step.modelled_exposed_s = 0;
   } else if (!own.intervals().empty() && carried.ready_ns != INT64_MIN) {
-    // On a CPU, backward ends with the last gradient.
+    // Without a GPU (handled above), backward ends when the last gradient is ready. The time from
+    // then to the end of the last communication is exposed.
     step.modelled_exposed_s =
         to_seconds(std::max<std::int64_t>(0, own.intervals().back().end - carried.ready_ns));
   } else if (const auto found = optimizer_s({carried.last_ns, window.end}); found > 0) {

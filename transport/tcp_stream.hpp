@@ -113,8 +113,9 @@ class InStream {
   void parse();
   void begin_frame();
   void end_frame();
-  /// Ends the connection. A wait that finds no earlier put reports `fault`. The caller holds both
-  /// mutexes.
+  /// Ends the connection because of an invalid frame. Puts that were complete before it can still
+  /// be waited for. The first wait that finds none left throws `fault` as std::runtime_error, later
+  /// ones throw WireClosed. The caller holds reading_ and state_.
   void end_with(std::string fault);
 
   std::mutex reading_;  ///< held while reading the connection and writing to windows

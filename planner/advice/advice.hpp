@@ -93,9 +93,10 @@ struct Advice {
   SearchResult found;                ///< the plan, after passes and in one topology
   double search_s = 0;               ///< duration of the searches
   const Problem* problem = nullptr;  ///< problem of the plan, at its level of GPUs
-  /// With a pilot: the searched problems, with the GPUs at the request's level and at the other
-  /// level. Their algorithms are the list of Learning::bounded() whose search gave the plan. Null
-  /// without a pilot.
+  /// With a pilot, there is one search for each list of algorithms from Learning::bounded(). These
+  /// are the problems of the search that gave the plan: with the GPUs at the request's level
+  /// (planner/problem/levels.hpp), and at the other level, if there is one. Both are null without
+  /// such searches.
   std::shared_ptr<const Problem> bounded = {}, bounded_other = {};
   /// The problem at the request's level of GPUs, as searched.
   const Problem& own(const PreparedRequest& prepared) const {

@@ -35,8 +35,8 @@ constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 
 /// Default for sharded jobs, which compute in bf16.
 constexpr const char* kSafeInShards = "int8block,bf16";
-/// One algorithm of each place in the accuracy order, for requests with `coarsest`.
-constexpr const char* kOfEachPlace = "int8block,fp16,int4block,terngrad,onebit";
+/// Algorithms of a request with `coarsest` that names none, from which coarser ones are dropped.
+constexpr const char* kUsual = "int8block,fp16,int4block,terngrad,onebit";
 /// Algorithms published with SeCoPa.
 constexpr const char* kPublished = "onebit,fp16";
 
@@ -101,7 +101,7 @@ std::string algorithms_of(const Request& request, const SearchRow& search,
   if (!request.algorithms.empty()) return request.algorithms;
   if (learning != nullptr) return fmt::format("{}", fmt::join(learning->algorithms(), ","));
   if (!search.simulates) return kPublished;
-  if (!request.coarsest.empty()) return kOfEachPlace;
+  if (!request.coarsest.empty()) return kUsual;
   return kind_of(request.schedule) == JobKind::kSharding ? kSafeInShards : kSafe;
 }
 

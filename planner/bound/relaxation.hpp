@@ -38,7 +38,8 @@ class Relaxation {
     bool refuted = false;  ///< no plan of the allowed options ends in time
     Mixture mixture;       ///< near the program's optimum; empty if a gradient had no option left
   };
-  /// Tests whether the program refutes that a plan of these options ends at `end` (ps) or earlier.
+  /// Tries to prove by the linear program that no plan of these options ends at `end` (ps) or
+  /// earlier.
   Verdict test(double end, const Allowed& allowed);
 
   std::span<const OptionWork> work(std::size_t place) const { return work_[place]; }

@@ -34,7 +34,8 @@ double preemptive_end(std::vector<Visit>& visits);
 /// must be able to do the visits of the decided gradients in time. docs/bound.md has the proof.
 class VisitBound {
  public:
-  /// True if the visits of gradients are known: nodes and paths are alike, links have no bursts.
+  /// True if this bound applies: there are several nodes, all nodes and paths are alike, and links
+  /// have no bursts (network port ignores bursts).
   static bool holds_for(const Machines& machines);
 
   /// Meaning of the scheme's bulk rule.

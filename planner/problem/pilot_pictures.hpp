@@ -16,8 +16,9 @@ struct LossPoint {
 
 struct PilotPictures {
   std::vector<LossPoint> curve;  ///< DDP's losses; empty for files of earlier versions
-  /// Relative errors of the messages, without residuals, by algorithm and gradient: the root mean
-  /// square over the steps at which the pilot measured them.
+  /// Relative errors that the plans' means would have without residuals of earlier steps (`error`
+  /// in the file), by algorithm and gradient: the root mean square over the steps at which the
+  /// pilot measured them.
   std::map<std::string, std::map<std::string, double>> errors;
 };
 

@@ -96,7 +96,8 @@ bool sends_raw_alone(const std::string& topology);
 /// True if some gradient is not fp32. A topology that sends_raw_alone() cannot carry it.
 bool has_half_precision(const models::Model& model);
 
-/// True if the algorithm sends factors of whole gradients, which are averaged.
+/// True if the algorithm's messages are factors of whole gradients, which nodes average without
+/// decoding (CodecTraits::additive).
 bool is_additive(const std::string& algorithm);
 
 /// Reason why no plan can compress the gradient with that algorithm; empty if one can.

@@ -160,7 +160,8 @@ class TimelineSearch {
     if (best) report();
   }
 
-  /// Time on the requested network, in ps; kNever if too expensive.
+  /// The candidate's iteration time on the requested network, in ps; kNever if its graph is too
+  /// large to simulate, or the budget leaves too little time.
   std::int64_t asked_for(const Candidate& candidate) {
     const casync::Plan plan = make_plan(problem_, choices_, candidate.scheme, candidate.options);
     const double tasks = simulated_tasks(problem_.model, plan, *problem_.machines);

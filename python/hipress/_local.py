@@ -37,8 +37,9 @@ def _outer_sgd(weights: _Weights) -> torch.optim.Optimizer:
 
 
 class _Fragment:
-    """Part of the model. `local` are this rank's weights, and `outer` the weights after the fragment's last turn, in fp32 and equal
-    on all ranks. While the fragment is being averaged, `means` holds this rank's differences, and then their means."""
+    """Part of the model. `local` are this rank's weights. `outer` are the weights that the outer optimizer made from the means that
+    arrived last (at first, the initial weights), in fp32 and equal on all ranks. While ranks average the fragment, `means` holds
+    this rank's differences, and then their means."""
 
     def __init__(self, first: int, names: List[str], local: _Weights) -> None:
         self.first, self.names, self.local = first, names, local

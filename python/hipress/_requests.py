@@ -98,7 +98,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     coarsest               Leave out algorithms that give up more than this one: none, lossless < fp16, bf16 < int8block, fp8block
                            < tbq, terngrad, int4block, fp4block < onebit < dgc, graddrop, powersgd, acpsgd, rsketch
     accuracy               Coarseness of a program, in the order of `coarsest`: as coarse as an algorithm, tern.pse=terngrad, or
-                           from 1 (fp16) to 4 (dgc), the default; may be given several times
+                           from 1 (fp16) to 5 (dgc), the default; may be given several times
     search                 One of: secopa, greedy, timeline (default: timeline with a profile or cluster, else secopa)
     grouping               Use of bulk groups and batches: any, none, or auto (any, unless the output is a text, which cannot hold
                            them) [auto]

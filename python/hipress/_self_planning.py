@@ -91,7 +91,8 @@ class SelfPlanning:
         raise NotImplementedError
 
     def _captured(self) -> str:
-        """Returns the YAML of the captured model; empty without a capture. Raises ValueError if no step was captured."""
+        """Returns the model YAML of the running capture; empty if none was started. Raises ValueError if the capture has no complete
+        step after its warm-up."""
         raise NotImplementedError
 
     def _stop_capture(self) -> None:

@@ -364,7 +364,8 @@ TEST_CASE("a program's names never meet those of the code that is made of it") {
               "second; });\n"
               "float* out = map(range(1), [&](int i) { return r; });",
               inputs)[0] == ((2 * 2 + 3) * 2 + 5) * 2 + 7);
-  // Variables may have names of keywords, macros, functions of the frame, and of generated code.
+  // A program's variables may be called like C++ keywords, macros, functions of kernels/frames/, or
+  // identifiers of the generated code.
   std::string statements, sum = "0";
   int count = 0;
   for (const char* name : {"static_cast", "thread_local",  "co_await",  "errno",       "NULL",
