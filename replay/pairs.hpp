@@ -11,8 +11,9 @@ enum class Verdict { kOpen, kFaster, kNotFaster };
 
 /// Speedups of a plan over another one, a number per pair of blocks.
 struct Speedups {
-  double mean = 1;                  ///< geometric mean
-  std::optional<double> low, high;  ///< 95 % interval of the mean; none with fewer than two pairs
+  double mean = 1;                 ///< geometric mean
+  std::optional<double> low = {};  ///< 95 % interval of the mean; unknown with fewer than two pairs
+  std::optional<double> high = {};  ///< end of that interval
   Verdict verdict = Verdict::kOpen;
 };
 
