@@ -69,7 +69,7 @@ class AutoHook(SelfPlanning, Hook):
         patience = _ddp._patience(timeout, silence, ddp.process_group, -1)
         same = {"plan": "auto", "model": _layout_of(ddp), "algorithm": algorithm, "algorithms": algorithms, "topology": "ring",
                 "seed": seed, "rendezvous": rendezvous, **patience}
-        self._join(ddp.process_group, same, network, pace, _unfit(ddp), {"topology": topology or "BEST"}, algorithms, profile, pilot,
+        self._meet(ddp.process_group, same, network, pace, _unfit(ddp), {"topology": topology or "BEST"}, algorithms, profile, pilot,
                    _content_of(ddp))
         if former is not None:
             former.close()

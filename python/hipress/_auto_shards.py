@@ -58,15 +58,15 @@ class _Pass:
         self.reduces = False
 
     def forward_s(self, clock: Any) -> float:
-        return clock.seconds(self.called, self.backward) - _sum(clock, self.waits[:self.waits_before])
+        return float(clock.seconds(self.called, self.backward)) - _sum(clock, self.waits[:self.waits_before])
 
     def ready_s(self, clock: Any, number: int) -> float:
         mark, waits = self.ready[number]
-        return clock.seconds(self.backward, mark) - _sum(clock, self.waits[self.waits_before:waits])
+        return float(clock.seconds(self.backward, mark)) - _sum(clock, self.waits[self.waits_before:waits])
 
 
 def _sum(clock: Any, waits: Sequence[Tuple[Any, Any]]) -> float:
-    return sum(clock.seconds(*wait) for wait in waits)
+    return sum((float(clock.seconds(*wait)) for wait in waits), 0.0)
 
 
 class _Times:
@@ -134,8 +134,8 @@ class _Times:
     def _end(self, one: _Pass) -> None:
         one.ended = self.clock.mark()
 
-    def text(self, name: str, schedule_of: Sequence[Tuple[str, List[Tuple[str, Tuple[int, ...], bool]]]], warmup: int) -> str:
-        """Returns the YAML of a model. `schedule_of` has each group's layer and parameters. Raises ValueError if no pass was
+    def text(self, name: str, layers: Sequence[Tuple[str, List[Tuple[str, Tuple[int, ...], bool]]]], warmup: int) -> str:
+        """Returns the YAML of a model. `layers` has each group's layer and parameters. Raises ValueError if no pass was
         complete after the first `warmup`."""
         passes = self._passes[warmup:]
         following = dict(zip(map(id, passes), passes[1:]))
@@ -155,8 +155,8 @@ class _Times:
                  *([f"threads: {torch.get_num_threads()}"] if self.clock.on_cores else []),
                  f"micro_steps: {max(1, round(len(whole) / max(1, len(reduced))))}",
                  "gradients:  # in backward order, ready since backward began"]
-        for number in sorted(range(len(schedule_of)), key=lambda one: ready.get(one, last_s)):
-            layer, parameters = schedule_of[number]
+        for number in sorted(range(len(layers)), key=lambda one: ready.get(one, last_s)):
+            layer, parameters = layers[number]
             for parameter, shape, is_trained in parameters:
                 if is_trained and 0 not in shape:
                     lines.append(f"- {{name: {_model_file.quoted(parameter)}, elements: {torch.Size(shape).numel()}, "
@@ -204,7 +204,7 @@ class AutoShards(SelfPlanning, ShardedHook):
         patience = _ddp._patience(timeout, silence, group, -1)
         same = {"plan": "auto", "model": repr(self._layers), "algorithm": "onebit", "algorithms": algorithms, "topology": "ring",
                 "seed": seed, "rendezvous": None, "schedule": schedule, **patience}
-        self._join(group, same, network, pace, unfit, {"schedule": schedule}, algorithms, profile, None, [])
+        self._meet(group, same, network, pace, unfit, {"schedule": schedule}, algorithms, profile, None, [])
         self._closed = False
         self._times = _Times(self._parts, self.undone_by)
         self.undone_by(model.register_forward_pre_hook(self._before_forward, prepend=True).remove)

@@ -40,14 +40,14 @@ class _Card(NamedTuple):
 
 
 class SelfPlanning:
-    """Base of a hook whose job plans. A derived class calls _join() at its beginning, _begin_step() before each step that all ranks
+    """Base of a hook whose job plans. A derived class calls _meet() at its beginning, _begin_step() before each step that all ranks
     take together, and defines the methods that raise NotImplementedError."""
 
     #: Name of the way without a plan in messages, and the planner's baseline that predicts its step time (None: the plan none).
     _plain: str = "plain DDP"
     _baseline: Optional[str] = "ddp"
 
-    def _join(self, group: Any, same: Dict[str, Any], network: Optional[str], pace: Pace, unfit: str, request: Mapping[str, Any],
+    def _meet(self, group: Any, same: Dict[str, Any], network: Optional[str], pace: Pace, unfit: str, request: Mapping[str, Any],
               algorithms: Optional[str], profile: Optional[_Path], pilot: Optional[_Path], values: List[float]) -> None:
         """Meets the other ranks of a process group.
 
