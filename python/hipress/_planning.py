@@ -26,6 +26,8 @@ _TRY, _SURE = 1.05, 1.5
 _MOST = 3
 #: Budget of a search: steps whose time it takes, and its least and most seconds. Searches with one algorithm have a share of it.
 _BUDGET_STEPS, _LEAST_BUDGET_S, _MOST_BUDGET_S, _OF_ONE = 5, 0.1, 0.4, 0.25
+#: Nice value of the planner's thread: training has the cores that it wants, and planning comes to its end even if it wants all.
+_NICE = 19
 #: Longest measurement of kernels, and time between two checks of it, in seconds.
 _PROFILE_TIMEOUT_S, _LOOK_S = 600, 0.1
 #: Prefixes of launchers' environment variables, which would make the measuring process a rank of a job.
@@ -52,15 +54,10 @@ def profile_path(algorithms: str, nodes: int) -> pathlib.Path:
 def step_back() -> None:
     """Gives this process only the cores that no other process wants, and has it end with its parent."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    _idle()
-
-
-def _idle() -> None:
-    """Gives this thread only the cores that no other thread wants."""
     try:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     except OSError:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+        os.nice(_NICE)
 
 
 def measure(request: str) -> None:
@@ -184,7 +181,7 @@ class Planning:
         began = time.perf_counter()
         self.candidates = []
         try:
-            _idle()
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
             if self.profiling is not None:
                 self.profiling.join()  # runs still in a job that went on from a checkpoint
                 if self.profiling.failure:

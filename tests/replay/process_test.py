@@ -221,11 +221,15 @@ class Exec(unittest.TestCase):
         self.assertLessEqual(auto["predicted_speedup_p10"], auto["predicted_speedup_p90"])
         blocks = [auto["measured_uncompressed_s"], auto["measured_plan_s"]]
         self.assertTrue(all(seconds > 0.001 for seconds in blocks), blocks)  # computation alone takes 1 ms
-        self.assertIn(auto["pairs"], range(2, 9))
-        self.assertLess(auto["measured_speedup_low"], auto["measured_speedup"])
-        self.assertLess(auto["measured_speedup"], auto["measured_speedup_high"])
+        self.assertIn(auto["pairs"], range(1, 9))
+        interval = (auto["measured_speedup_low"], auto["measured_speedup_high"])
+        if auto["pairs"] == 1:  # on a busy machine, one pair may show a plan that is far slower
+            self.assertEqual((interval, auto["takes_plan"]), ((None, None), False))
+        else:
+            self.assertLess(interval[0], auto["measured_speedup"])
+            self.assertLess(auto["measured_speedup"], interval[1])
         if auto["takes_plan"]:
-            self.assertGreater(min(auto["measured_speedup_low"], auto["predicted_speedup_p10"]), 1)
+            self.assertGreater(min(interval[0], auto["predicted_speedup_p10"]), 1)
         chosen = auto["plan"] if auto["takes_plan"] else auto["uncompressed"]
         self.assertEqual(auto["chosen"], chosen)
         self.assertEqual(report["iterations"], 2 * auto["pairs"])  # of the chosen plan
