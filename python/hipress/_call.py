@@ -86,9 +86,11 @@ class _Call:
             self.interrupt()
 
 
-def _waited_for(request: str, progress: Optional[Callable[[Progress], Any]]) -> _Call:
+def _waited_for(request: str, progress: Optional[Callable[[Progress], Any]], begun: Optional[Callable[["_Call"], Any]]) -> _Call:
     """Makes a call, and returns it when it is over. KeyboardInterrupt ends it early, and is raised then."""
     call = _Call(request, progress)
+    if begun is not None:
+        begun(call)
     thread = threading.Thread(target=call.run, name="hipress", daemon=True)
     interruption: Optional[BaseException] = None
     started = False
@@ -156,10 +158,11 @@ def answer(request: Mapping[str, Any], progress: Optional[Callable[[Progress], A
     return call.document()
 
 
-def answered(request: Mapping[str, Any], progress: Optional[Callable[[Progress], Any]] = None) -> _Call:
+def answered(request: Mapping[str, Any], progress: Optional[Callable[[Progress], Any]] = None,
+             begun: Optional[Callable[[_Call], Any]] = None) -> _Call:
     """Makes the call of answer(), and returns it when it is over. Its warnings and notes are left to the caller. document() has
-    the result, or raises the request's error."""
-    call = _waited_for(_text({name: value for name, value in request.items() if value is not None}), progress)
+    the result, or raises the request's error. `begun` gets the call before it is made; any thread may interrupt() it."""
+    call = _waited_for(_text({name: value for name, value in request.items() if value is not None}), progress, begun)
     if call.failure is not None:
         raise call.failure
     return call

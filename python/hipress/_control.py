@@ -229,12 +229,14 @@ def _ms(seconds: float) -> str:
 
 class Control:
     """State of a job that plans itself. Before every step, the job calls hear() if reports were due before the previous step,
-    performs the acts that it returns, and calls way_of() and is_due(). `lines` are the events so far, each with its step. `trials`
-    are the trials that have ended. If `profiles`, rank 0 measures its machine's kernels first. `plain` is way 0 in messages."""
+    performs the acts that it returns, and calls way_of() and is_due(). `lines` are the events so far, each with its step.
+    `trials` are the trials that have ended. If `profiles`, rank 0 measures its machine's kernels first. `plain` is way 0 in
+    messages. If not `linked`, all ranks are on one machine: plans take its links from the profile, so measured links change no
+    plan."""
 
     def __init__(self, pace: Pace = Pace(), numbers: Sequence[int] = (0, 1), profiles: bool = False,
-                 plain: str = "plain DDP") -> None:
-        self.pace, self._numbers = pace, list(numbers)
+                 plain: str = "plain DDP", linked: bool = True) -> None:
+        self.pace, self._numbers, self._linked = pace, list(numbers), linked
         self.phase = Phase.PROFILE if profiles else Phase.MEASURE
         self.kept = PLAIN
         self.tried: Optional[int] = None
@@ -361,7 +363,7 @@ class Control:
     def measured_links(self, step: int, links: Links) -> List[Act]:
         """Takes measured links. Returns the ranks' next acts. If nothing explains a change, the plan stays. If the first rank's
         computation has changed, its ready times are captured anew before it plans."""
-        before, self.links = self.links, links
+        before, self.links = self.links if self._linked else None, links
         change, self._change = self._change, None
         if change is None:
             self.say(step, f"links: {links}")
@@ -400,7 +402,7 @@ class Control:
 
     @property
     def _can_feel(self) -> bool:
-        return self.links is not None and self.links.short_s > 0
+        return self._linked and self.links is not None and self.links.short_s > 0
 
     def resume(self, step: int, candidate: Candidate) -> int:
         """Keeps a checkpoint's plan, and returns its way."""

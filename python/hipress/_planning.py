@@ -1,5 +1,6 @@
 """Planning of a job that plans itself, on rank 0: costs of this machine's kernels, measured once, and candidate plans."""
 
+import atexit
 import ctypes
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from hipress import _call, _library
@@ -148,17 +150,20 @@ class Planning:
         self._request, self._algorithms, self.profiling = dict(request), algorithms, profiling
         self._plain, self._baseline = plain, baseline
         self._thread: Optional[threading.Thread] = None
+        self._asked: Any = None  #: the latest request
+        self._closed = False
         self.candidates: List[Candidate] = []
         self.pages: Dict[str, str] = {}  #: HTML pages by the plan's text: of the latest plans, and of the plan that averages
         self.seconds = 0.0
         self.failure = ""
+        atexit.register(_close, weakref.ref(self))
 
     def start(self, model: str, links: Links, kept: str, step_s: float) -> None:
         """Starts to plan for a model's YAML over these links. `kept` is the text of the plan that averages now; empty: plain
         DDP. A step takes `step_s` seconds."""
         self.failure = ""
         self.pages = {text: page for text, page in self.pages.items() if text == kept}
-        self._thread = threading.Thread(target=self._run, args=(model, links, kept, step_s), name="hipress-planning")
+        self._thread = threading.Thread(target=self._run, args=(model, links, kept, step_s), name="hipress-planning", daemon=True)
         self._thread.start()
 
     def give_up(self, why: str) -> None:
@@ -171,7 +176,10 @@ class Planning:
         return not (self._thread.is_alive() if self._thread is not None else not self.failure)
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Ends the threads, and the request that one waits for."""
+        self._closed = True
+        if self._asked is not None:
+            self._asked.interrupt()
         if self.profiling is not None:
             self.profiling.close()
         if self._thread is not None:
@@ -208,17 +216,26 @@ class Planning:
             share = 1.0 if algorithms == self._algorithms else _OF_ONE
             one = self._plan({**request, "algorithm": algorithms, "budget": share * budget_s}, folder / "plan.yaml", plain_s)
             if one is not None:
-                found.setdefault(one.text, one)
+                found.setdefault(one.what, one)
         kept_s = None
         if kept:
             (folder / "kept.yaml").write_text(kept)
             kept_s = self._predicted(request, str(folder / "kept.yaml"))
         return chosen(list(found.values()), kept_s, self._plain)
 
+    def _document(self, request: Mapping[str, Any]) -> Dict[str, Any]:
+        """Returns the answer to a request. Raises Error once the job has ended."""
+        def begin(call: Any) -> None:
+            self._asked = call
+            if self._closed:
+                raise Error("the job has ended")
+
+        return _call.answered(request, begun=begin).document()
+
     def _predicted(self, request: Mapping[str, Any], plan: str) -> float:
         """Returns the predicted time of a step with a plan in seconds."""
         request = {name: value for name, value in request.items() if name not in ("topology", "pilot")}
-        seconds: float = _call.answered({**request, "request": "simulate", "plan": plan}).document()["iteration_s"]
+        seconds: float = self._document({**request, "request": "simulate", "plan": plan})["iteration_s"]
         return seconds
 
     def _sets(self) -> Sequence[Optional[str]]:
@@ -230,10 +247,9 @@ class Planning:
         return [self._algorithms, *(names if len(names) > 1 else [])]
 
     def _plan(self, request: Mapping[str, Any], output: pathlib.Path, plain_s: Optional[float]) -> Optional[Candidate]:
-        """Makes a plan and writes it to `output`. `plain_s` is the time of a step without a plan; None: the baseline's. Returns None if it compresses nothing, or lacks a prediction for itself or
-        for the way without a plan."""
-        document = _call.answered({**request, "request": "plan", "jobs": 1, "output": str(output),
-                                   "page": True}).document()
+        """Makes a plan and writes it to `output`. `plain_s` is the time of a step without a plan; None: the baseline's. Returns
+        None if the plan compresses nothing, or there is no prediction for it or for the way without a plan."""
+        document = self._document({**request, "request": "plan", "jobs": 1, "output": str(output), "page": True})
         predicted = document["predicted_iteration_s"]
         ddp = plain_s if self._baseline is None else (document["baselines"] or {}).get(self._baseline)
         if not document["compressed"] or predicted is None or ddp is None:
@@ -243,6 +259,13 @@ class Planning:
         used = sorted(set(re.findall(r"\b(?:algorithm|gather): *([^,}\n]+(?:\([^)]*\))?)", text)) - {"none"})
         what = f"{'+'.join(used)} for {document['compressed']} of {document['gradients']} gradients"
         return Candidate(text, what, predicted, ddp)
+
+
+def _close(planning: "weakref.ReferenceType[Planning]") -> None:
+    """Ends the threads of a process that ends without close()."""
+    found = planning()
+    if found is not None:
+        found.close()
 
 
 def chosen(found: Sequence[Candidate], kept_s: Optional[float], plain: str = "plain DDP") -> List[Candidate]:

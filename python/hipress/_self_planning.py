@@ -73,7 +73,7 @@ class SelfPlanning:
         self._unfit = cards[0].unfit
         if not self._unfit:
             numbers = [self._job.group.numbers.of(place) for place in range(self._job.ranks)]
-            self._control = Control(pace, numbers, cards[0].profiles, self._plain)
+            self._control = Control(pace, numbers, cards[0].profiles, self._plain, len({one.machine for one in cards}) > 1)
             self._planning = self._planning_of([one.machine for one in cards]) if self._job.rank == 0 else None
         self._open: Dict[int, Any] = {}  #: hooks by way
         self._model, self._uncaptured = "", ""  #: YAML of the captured model, or the reason of a failed capture
@@ -91,8 +91,8 @@ class SelfPlanning:
         raise NotImplementedError
 
     def _captured(self) -> str:
-        """Returns the model YAML of the running capture; empty if none was started. Raises ValueError if the capture has no complete
-        step after its warm-up."""
+        """Returns the model YAML of the running capture; empty if none was started. Raises ValueError if the capture has no
+        complete step after its warm-up."""
         raise NotImplementedError
 
     def _stop_capture(self) -> None:

@@ -461,7 +461,7 @@ def unplanned(rank):
         optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
         train(ddp, optimizer, rank, range(9))
         if rank == 0:
-            hook._planning.close()
+            hook._planning._thread.join()
         train(ddp, optimizer, rank, range(9, 30))
     return hook.report()
 
@@ -511,6 +511,20 @@ def others(rank):
     return said
 
 
+#: Program that plans with a budget that no test awaits.
+PLANS_LONG = """
+import time
+from hipress import _planning
+from hipress._control import Links
+_planning._LEAST_BUDGET_S = _planning._MOST_BUDGET_S = 3000
+planning = _planning.Planning({"nnodes": 2, "profile": "v100-100g", "topology": "BEST", "nodes_per_host": 1}, "int8block,fp16")
+rows = "".join(f"- {{name: g{i}, elements: {4000 * (i + 1)}, ready: {i}ms}}\\n" for i in range(30))
+planning.start("name: m\\nforward: 9ms\\ngradients:\\n" + rows, Links(1e8, 1e-4), "", 0.1)
+while planning._asked is None:
+    time.sleep(0.01)
+"""
+
+
 class Others(unittest.TestCase):
     def test_no_thread_is_left(self):
         for before, during, after in run(2, counted):
@@ -522,6 +536,11 @@ class Others(unittest.TestCase):
         for (found, report), (plain, _) in zip(run(2, compiled), run(2, trained, None, True)):
             self.assertEqual(found, plain)
             self.assertIn("watching; none", report)
+
+    def test_a_process_does_not_wait_for_its_planner(self):
+        for ending in ("planning.close()", ""):
+            with self.subTest(ending=ending):
+                subprocess.run([sys.executable, "-B", "-c", PLANS_LONG + ending], check=True, timeout=200)
 
     def test_without_costs_or_a_capture_plain_ddp_averages(self):
         for report in run(2, without_folder):
@@ -567,7 +586,7 @@ def really_planned(rank):
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     train(ddp, optimizer, rank, range(9))
     if rank == 0:
-        hook._planning.close()
+        hook._planning._thread.join()
     train(ddp, optimizer, rank, range(9, 60))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "report.html")

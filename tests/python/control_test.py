@@ -286,6 +286,14 @@ class Watching(unittest.TestCase):
         self.assertIn("measured 10 steps of a: 100 ms a step", job.text())
         self.assertEqual(job.control.ways[job.control.kept].what, "b")
 
+    def test_links_within_one_machine_are_no_reason_to_plan_anew(self):
+        job = Job(lambda step, text: 0.1 if step < 100 else 0.3, [[]], links_of=lambda step: FAST if step < 100 else SLOW)
+        job.control = Control(linked=False)
+        job.run(200)
+        self.assertEqual([act for step, act in job.acts if step >= 100], [Act.PROBE])
+        self.assertIn("neither links nor computation explain it, and the plan stays", job.text())
+        self.assertNotIn(Act.FEEL, [act for _, act in job.acts])
+
     def test_ready_times_stay_where_links_explain_a_change_or_another_rank_does(self):
         for busy, links in (((0.06, 0.06), SLOW), ((0.05, 0.1), FAST)):
             with self.subTest(busy=busy):
