@@ -40,8 +40,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/kernels/data DESTINATION share/hip
         COMPONENT bundle EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_SOURCE_DIR}/docs/cluster.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(CODE "
-  set(PROGRAMS ${program_files})
-  set(SHARED $<TARGET_FILE:hipress_c>)
+  set(PROGRAMS \"${program_files}\")
+  set(SHARED \"$<TARGET_FILE:hipress_c>\")
   set(FOLDER \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/hipress\")
   include(\"${PROJECT_SOURCE_DIR}/cmake/bundle/libraries.cmake\")" COMPONENT bundle EXCLUDE_FROM_ALL)
 hipress_install_sbom(bundle)

@@ -40,7 +40,7 @@ install(CODE "
   set(PROJECT_VERSION ${PROJECT_VERSION})
   set(CMAKE_INSTALL_LIBDIR ${CMAKE_INSTALL_LIBDIR})
   set(CMAKE_INSTALL_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR})
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/hipress.pc.in
+  configure_file(\"${PROJECT_SOURCE_DIR}/cmake/hipress.pc.in\"
                  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/hipress.pc\" @ONLY)")
 
 # Man pages and completions of shells. Builds of packages write them; other builds install those that scripts/docs.sh --man has
@@ -65,7 +65,7 @@ function(hipress_install_sbom component)
   endif()
   install(CODE "
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
-    execute_process(COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/scripts/sbom.py \"\${prefix}\"
+    execute_process(COMMAND \"${Python3_EXECUTABLE}\" -B \"${PROJECT_SOURCE_DIR}/scripts/sbom.py\" \"\${prefix}\"
       --output \"\${prefix}/share/hipress/sbom.spdx.json\" --licenses \"\${prefix}/share/hipress/licenses\" ${compiled_in}
       COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
