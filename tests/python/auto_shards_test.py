@@ -6,7 +6,7 @@ import unittest
 
 import fsdp_test
 from auto_test import given
-from fsdp_test import Folder, backward, of_mesh, sharded, whole
+from fsdp_test import Folder, of_mesh, sharded, take_steps, whole
 from ranks import run
 
 if fsdp_test.MISSING is None:
@@ -41,15 +41,7 @@ def trained(rank, candidates, keeps=True, mesh=None, accumulate=False, options=N
         hook = attached(model) if candidates is not None else None
         if hook is not None and state is not None:
             hook.load_state_dict(state[rank])
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        for step in range(steps):
-            if accumulate:
-                model.set_requires_gradient_sync(False)
-                backward(model, rank, step + 500)
-                model.set_requires_gradient_sync(True)
-            backward(model, rank, step)
-            optimizer.step()
-            optimizer.zero_grad()
+        take_steps(model, rank, steps, accumulate)
         if hook is not None:
             report, saved, captured = hook.report(), hook.state_dict(), hook._model
             hook.close()

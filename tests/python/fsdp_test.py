@@ -62,8 +62,15 @@ def trained(rank, plan, mesh=None, options=None, accumulate=False):
     model = sharded(**of_mesh(mesh), **(options or {}))
     if plan is not None:
         hipress.attach(model, plan)
+    loss = take_steps(model, rank, STEPS, accumulate)
+    return whole(model), loss
+
+
+def take_steps(model, rank, steps, accumulate) -> float:
+    """Trains some steps, of two micro-steps each if `accumulate`. Returns the last loss."""
+    loss = 0.0
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    for step in range(STEPS):
+    for step in range(steps):
         if accumulate:
             model.set_requires_gradient_sync(False)
             backward(model, rank, step + 500)
@@ -71,7 +78,7 @@ def trained(rank, plan, mesh=None, options=None, accumulate=False):
         loss = backward(model, rank, step)
         optimizer.step()
         optimizer.zero_grad()
-    return whole(model), loss
+    return loss
 
 
 def backward(model, rank, step) -> float:
