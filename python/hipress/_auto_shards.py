@@ -198,6 +198,8 @@ class AutoShards(SelfPlanning, ShardedHook):
         self._model_of = weakref.ref(model)
         self._parts = [_Part(name or _ROOT, module, one, one._all_gather_comm, one._reduce_scatter_comm) for name, module, one in found]
         self._layers = [(part.name, _fsdp.parameters_of(model, part.group)) for part in self._parts]
+        self._trained = [Gradient(parameter, shape) for _, parameters in self._layers for parameter, shape, is_trained in parameters
+                         if is_trained and 0 not in shape]
         self._name = type(model).__name__.replace("FSDP", "", 1)
         unfit = self._unfit_of(model)
         schedule = "" if unfit else _schedule_of(model, self._parts)
@@ -224,8 +226,7 @@ class AutoShards(SelfPlanning, ShardedHook):
             _fsdp.require_setters(model)
         except InvalidRequest as error:
             return str(error)
-        trained = [shape for _, parameters in self._layers for _, shape, is_trained in parameters if is_trained and 0 not in shape]
-        return "" if trained else "the model has no parameters that are trained"
+        return "" if self._trained else "the model has no parameters that are trained"
 
     @property
     def failure(self) -> Optional[Error]:
@@ -270,13 +271,10 @@ class AutoShards(SelfPlanning, ShardedHook):
         hook = ShardedHook(units, self._seed, self._group, way.what)
 
         def read() -> Plan:
-            trained = [Gradient(name, shape) for _, parameters in self._layers for name, shape, is_trained in parameters
-                       if is_trained and 0 not in shape]
             with tempfile.TemporaryDirectory(prefix="hipress-auto-") as folder:
                 file = pathlib.Path(folder, "plan.yaml")
                 file.write_text(way.text)
-                plan = Plan(str(file), "none", self.shard, trained)
-            return plan
+                return Plan(str(file), "none", self.shard, self._trained)
 
         try:
             hook.decide(read)
